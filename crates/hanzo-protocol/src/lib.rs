@@ -1,0 +1,1 @@
+//! The types and traits every part of hanzo-dev speaks.

@@ -1,0 +1,3 @@
+//! What the tests of several crates share. A dev-dependency only: nothing here reaches a user.
+
+pub mod vectors;
