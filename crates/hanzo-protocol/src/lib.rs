@@ -1,1 +1,22 @@
-//! The types and traits every part of hanzo-dev speaks.
+//! The types and traits every part of hanzo-dev speaks, and nothing else: no I/O, no vendor.
+//!
+//! * [`message`]: what is said to a model and what it answers.
+//! * [`tool`], [`envelope`], [`primitives`]: the tool contract.
+//! * [`roles`]: what a turn needs filled.
+//! * [`ids`], [`usage`]: identifiers, tokens and money.
+
+use std::pin::Pin;
+
+pub mod envelope;
+pub mod ids;
+pub mod message;
+pub mod primitives;
+pub mod roles;
+pub mod tool;
+pub mod usage;
+
+/// A boxed future, where a trait must be usable as `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A boxed stream, where a trait must be usable as `dyn`.
+pub type BoxStream<'a, T> = Pin<Box<dyn futures_core::Stream<Item = T> + Send + 'a>>;
