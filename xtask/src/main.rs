@@ -1,3 +1,94 @@
-//! Placeholder of the first commit.
+//! The project's own commands, run as `cargo xtask COMMAND`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "these are command-line tools for developers")]
 
-fn main() {}
+mod dist;
+mod layering;
+mod oracles;
+mod requirements;
+mod sizes;
+mod steps;
+mod tests_list;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::steps::Steps;
+use crate::workspace::cargo;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  test           Everything that must hold before a change lands: formatting, clippy, layering, generated
+                 documents, all tests, the requirements table, the vectors' independent oracles
+  docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
+  layering       Check that the arrows between our crates point down
+  requirements   Print the score of docs/requirements.md and check that every named test exists
+  bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
+  interop        Run the suites of outside programs, the slow ones included
+  dist           Build the static binary for shipping and try it in an empty root directory
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test(),
+        ["docs"] => docs("write"),
+        ["layering"] => layering::check(),
+        ["requirements"] => requirements::check(),
+        ["bench"] => bench(&[]),
+        ["bench", name] => bench(&["--bench", name]),
+        ["soak"] => soak(),
+        ["interop"] => oracles::run_all(),
+        ["dist"] => dist::build_and_try(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("no such command: `{}`\n\n{HELP}", words.join(" ")),
+    }
+}
+
+fn test() -> Result<()> {
+    let mut steps = Steps::default();
+    steps.run("formatting", || cargo(&["fmt", "--all", "--check"]).context("hint: run `cargo fmt --all`"));
+    steps.run("layering and file sizes", || {
+        sizes::warn()?;
+        layering::check()
+    });
+    steps.run("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.run("building the tests", || cargo(&["test", "--workspace", "--no-run"]));
+    steps.run("generated documents", || docs("check"));
+    steps.run("tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
+    steps.run("requirements", requirements::check);
+    steps.run("vector oracles", oracles::run_all);
+    steps.finish()
+}
+
+fn docs(what: &str) -> Result<()> {
+    cargo(&["run", "--quiet", "--package", "hanzo-docgen", "--", what])
+        .context("hint: run `cargo xtask docs`")
+}
+
+fn bench(selection: &[&str]) -> Result<()> {
+    let mut arguments = vec!["bench", "--package", "hanzo-benches"];
+    arguments.extend(selection);
+    cargo(&arguments)
+}
+
+fn soak() -> Result<()> {
+    workspace::cargo_with(&["test", "--workspace", "--release"], &[("HANZO_SOAK", "1")])
+}

@@ -2,16 +2,22 @@
 //!
 //! * [`message`]: what is said to a model and what it answers.
 //! * [`tool`], [`envelope`], [`primitives`]: the tool contract.
+//! * [`item`], [`event`], [`engine`]: the engine API, thread → turn → item.
 //! * [`roles`]: what a turn needs filled.
 //! * [`ids`], [`usage`]: identifiers, tokens and money.
+//! * [`schema`]: the JSON Schemas of all of it.
 
 use std::pin::Pin;
 
+pub mod engine;
 pub mod envelope;
+pub mod event;
 pub mod ids;
+pub mod item;
 pub mod message;
 pub mod primitives;
 pub mod roles;
+pub mod schema;
 pub mod tool;
 pub mod usage;
 

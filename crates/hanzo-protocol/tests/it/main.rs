@@ -1,0 +1,3 @@
+//! The published schemas describe what really goes over the wire.
+
+mod schemas;

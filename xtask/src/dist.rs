@@ -1,0 +1,48 @@
+//! Builds the binary we ship (static, fat LTO, stripped) and tries it where there is nothing else: an empty root
+//! directory, with no library, no shell and no certificates.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::workspace::{cargo_with, output, target};
+
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds and tries it.
+pub fn build_and_try() -> Result<()> {
+    // The target must be named: otherwise the flag would reach proc-macros, which cannot be static.
+    cargo_with(
+        &["build", "--package", "hanzo-dev", "--profile", "dist", "--target", TRIPLE],
+        &[("RUSTFLAGS", "-C target-feature=+crt-static")],
+    )?;
+    let binary = target().join(TRIPLE).join("dist/hanzo-dev");
+    let size = std::fs::metadata(&binary).with_context(|| format!("no {}", binary.display()))?.len();
+    try_in_empty_root(&binary)?;
+    println!("{}: {} kB, static, works in an empty root", binary.display(), size / 1000);
+    Ok(())
+}
+
+fn try_in_empty_root(binary: &Path) -> Result<()> {
+    let empty = target().join("dist-root");
+    let _ = std::fs::remove_dir_all(&empty);
+    std::fs::create_dir_all(&empty)?;
+    std::fs::copy(binary, empty.join("hanzo-dev"))?;
+    for (arguments, expected) in [
+        (&["--version"][..], "hanzo-dev "),
+        (&["config", "path"][..], "settings.toml"),
+        (&["permissions", "explain", "--tool", "proc.exec", "--args", r#"{"command":"ls"}"#][..], "ask"),
+    ] {
+        let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
+        let mut command = Command::new(if is_root { "chroot" } else { "unshare" });
+        if !is_root {
+            command.args(["--map-root-user", "chroot"]);
+        }
+        let printed = output(command.arg(&empty).arg("/hanzo-dev").args(arguments).env_clear())?;
+        if !printed.contains(expected) {
+            bail!("`hanzo-dev {}` in an empty root printed {printed:?}", arguments.join(" "));
+        }
+    }
+    Ok(())
+}
