@@ -1,3 +1,7 @@
-//! Placeholder of the first commit.
+//! The `hanzo-dev` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hanzo_dev::main(std::env::args_os())
+}

@@ -1,3 +1,4 @@
 //! What the tests of several crates share. A dev-dependency only: nothing here reaches a user.
 
+pub mod scale;
 pub mod vectors;

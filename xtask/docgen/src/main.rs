@@ -1,3 +1,123 @@
-//! Placeholder of the first commit.
+//! Writes the reference pages under `docs/` from the code, or checks that they are what the code says.
+//! Run through `cargo xtask docs`; `cargo xtask test` runs the check.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool for developers")]
 
-fn main() {}
+mod cli;
+mod engine_api;
+mod environment;
+mod schemas;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+/// Generated files by their path below `docs/`.
+type Documents = BTreeMap<PathBuf, String>;
+
+/// Directories in which every file is generated, so that one nobody generates any more is found.
+const GENERATED_DIRECTORIES: [&str; 2] = ["schema", "man"];
+
+fn main() -> ExitCode {
+    match run(std::env::args().nth(1).as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(what: Option<&str>) -> Result<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let documents = documents()?;
+    match what {
+        Some("write") => write(&docs, &documents),
+        Some("check") => check(&docs, &documents),
+        _ => bail!("usage: hanzo-docgen write|check"),
+    }
+}
+
+fn documents() -> Result<Documents> {
+    let mut documents = Documents::new();
+    schemas::add(&mut documents)?;
+    cli::add(&mut documents)?;
+    engine_api::add(&mut documents)?;
+    environment::add(&mut documents);
+    settings::add(&mut documents)?;
+    Ok(documents)
+}
+
+fn write(docs: &Path, documents: &Documents) -> Result<()> {
+    for stale in stale(docs, documents)? {
+        std::fs::remove_file(docs.join(&stale)).with_context(|| format!("cannot remove {}", stale.display()))?;
+        println!("removed docs/{}", stale.display());
+    }
+    for (name, text) in documents {
+        let path = docs.join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == *text) {
+            continue;
+        }
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote docs/{}", name.display());
+    }
+    Ok(())
+}
+
+fn check(docs: &Path, documents: &Documents) -> Result<()> {
+    let mut faults: Vec<String> = documents
+        .iter()
+        .filter(|(name, text)| std::fs::read_to_string(docs.join(name)).map_or(true, |old| old != **text))
+        .map(|(name, _)| format!("docs/{} is not what the code says", name.display()))
+        .collect();
+    faults.extend(stale(docs, documents)?.iter().map(|name| format!("docs/{} is not generated any more", name.display())));
+    if !faults.is_empty() {
+        bail!("{}", faults.join("\n"));
+    }
+    println!("{} generated documents are what the code says", documents.len());
+    Ok(())
+}
+
+fn stale(docs: &Path, documents: &Documents) -> Result<Vec<PathBuf>> {
+    let mut stale = Vec::new();
+    for directory in GENERATED_DIRECTORIES {
+        let Ok(entries) = std::fs::read_dir(docs.join(directory)) else { continue };
+        for entry in entries {
+            let name = Path::new(directory).join(entry?.file_name());
+            if !documents.contains_key(&name) {
+                stale.push(name);
+            }
+        }
+    }
+    Ok(stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_and_leftovers_are_found_and_mended() {
+        let docs = std::env::temp_dir().join(format!("hanzo-docgen-{}", std::process::id()));
+        let documents = Documents::from([(PathBuf::from("schema/a.json"), "{}\n".to_owned())]);
+        std::fs::create_dir_all(docs.join("schema")).unwrap();
+        std::fs::write(docs.join("schema/old.json"), "{}").unwrap();
+
+        let faults = check(&docs, &documents).unwrap_err().to_string();
+        assert!(faults.contains("docs/schema/a.json is not what the code says"), "{faults}");
+        assert!(faults.contains("docs/schema/old.json is not generated any more"), "{faults}");
+        write(&docs, &documents).unwrap();
+        check(&docs, &documents).unwrap();
+        std::fs::remove_dir_all(docs).unwrap();
+    }
+
+    #[test]
+    fn generating_twice_gives_the_same() {
+        assert_eq!(documents().unwrap(), documents().unwrap());
+    }
+}

@@ -1,0 +1,128 @@
+//! The command line as data. What stands here is the help text, the manual page and `docs/cli.md`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// A coding agent and tool server for any model, under a policy you understand
+///
+/// Settings come from three tiers (user, project, local), the environment and the command line; `hanzo-dev config
+/// explain KEY` says where a value came from. Exit codes: 0 success, 1 failure, 2 usage, 42 bad input, 52 broken
+/// settings.
+#[derive(Debug, Parser)]
+#[command(name = "hanzo-dev", version = env!("HANZO_DEV_VERSION"), arg_required_else_help = true)]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What holds for every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Work in DIR instead of the current directory
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+
+    /// Use this model: a provider's name, a model's name, or `provider/model`
+    #[arg(short, long, value_name = "MODEL", global = true)]
+    pub model: Option<String>,
+
+    /// Override a setting, as in `-c agent.max_steps=20`; the value is TOML, or else text
+    #[arg(short, long = "config", value_name = "KEY=VALUE", global = true)]
+    pub config: Vec<String>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the settings in force and where they come from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+
+    /// Ask what the policy says about a tool call
+    #[command(subcommand)]
+    Permissions(PermissionsCommand),
+
+    /// Print a completion script for a shell
+    ///
+    /// For example `hanzo-dev completions bash > ~/.local/share/bash-completion/completions/hanzo-dev`.
+    Completions {
+        /// The shell to complete for
+        shell: Shell,
+    },
+
+    /// Print the manual page
+    ///
+    /// To read it: `hanzo-dev man | man -l -`.
+    Man,
+}
+
+/// The commands about settings.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the settings in force, secrets masked
+    Show {
+        /// Say behind each value where it came from
+        #[arg(long)]
+        origins: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Take the workspace's settings as if it were trusted
+        #[arg(long)]
+        trusted: bool,
+    },
+
+    /// Say where one setting's value came from, what it overrode, and what was disabled
+    Explain {
+        /// The setting, such as `agent.max_steps` or `mcp_servers.github`
+        key: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Take the workspace's settings as if it were trusted
+        #[arg(long)]
+        trusted: bool,
+    },
+
+    /// Print the files settings are read from, and whether they exist
+    Path {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The commands about permissions.
+#[derive(Debug, Subcommand)]
+pub enum PermissionsCommand {
+    /// Say what would happen to a tool call: allow, ask or deny, by which rule, from which file
+    ///
+    /// For example `hanzo-dev permissions explain --tool proc.exec --args '{"command": "git push"}'`.
+    Explain {
+        /// The tool, such as `fs.write`, `proc.exec` or `mcp__github__create_issue`
+        #[arg(long, value_name = "TOOL")]
+        tool: String,
+
+        /// The arguments of the call as JSON; `-` reads them from standard input
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        args: String,
+
+        /// Decide by the rules in FILE (TOML or JSON) instead of those of the settings
+        #[arg(long, value_name = "FILE")]
+        rules: Option<PathBuf>,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+
+        /// Take the workspace's settings as if it were trusted
+        #[arg(long)]
+        trusted: bool,
+    },
+}

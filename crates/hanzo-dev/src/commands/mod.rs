@@ -1,0 +1,6 @@
+//! One module per command.
+
+pub mod completions;
+pub mod config;
+pub mod permissions;
+mod settings;

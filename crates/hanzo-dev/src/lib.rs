@@ -1,0 +1,51 @@
+//! The composition root: the command line, and the place where the parts are put together. It decides exit codes and
+//! words on screen; it holds no business rules.
+
+pub mod cli;
+mod commands;
+pub mod exit;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Failure};
+use crate::output::Printer;
+
+/// Runs the program with `arguments`, the program's own name first.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut printer = Printer::standard();
+    let outcome = match Cli::try_parse_from(arguments) {
+        Ok(cli) => run(&cli, &mut printer),
+        // Help and version arrive here too; clap knows which stream and colour each wants.
+        Err(message) => {
+            let exit = if message.use_stderr() { Exit::Usage } else { Exit::Ok };
+            return match message.print() {
+                Ok(()) => exit.into(),
+                Err(_) => Exit::Failure.into(),
+            };
+        }
+    };
+    let outcome = outcome.and_then(|()| printer.flush());
+    match outcome {
+        Ok(()) => Exit::Ok.into(),
+        // Whoever reads us has had enough, as in `hanzo-dev config show | head -1`.
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        Err(failure) => {
+            printer.failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(cli: &Cli, printer: &mut Printer) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Config(command) => commands::config::run(&cli.global, command, printer),
+        Command::Permissions(command) => commands::permissions::run(&cli.global, command, printer),
+        Command::Completions { shell } => commands::completions::shell(*shell, printer),
+        Command::Man => commands::completions::man(printer),
+    }
+}
