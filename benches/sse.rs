@@ -87,10 +87,13 @@ fn model_stream(frame: impl Fn(&mut String, &str, usize)) -> String {
     out
 }
 
+/// Reads all chunks and returns what [`weigh`] found in them.
+type Work = fn(&[Bytes]) -> u64;
+
 fn compare_crates(title: &str, stream: &str, chunk_size: usize) {
     let chunks: Vec<Bytes> =
         Bytes::from(stream.to_owned()).chunks(chunk_size).map(Bytes::copy_from_slice).collect();
-    let works: [(&str, fn(&[Bytes]) -> u64); 4] = [
+    let works: [(&str, Work); 4] = [
         ("`hanzo_sse::SseDecoder`", decoder),
         ("`hanzo_sse::SseFrameBuffer` (owned)", frame_buffer),
         ("`sse-stream` 0.2", sse_stream),

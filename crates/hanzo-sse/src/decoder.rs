@@ -63,7 +63,7 @@ enum Line {
 }
 
 /// The parts of the current event that lie whole in the current chunk.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Held<'c> {
     data: Option<&'c [u8]>,
     event: Option<&'c [u8]>,
@@ -350,11 +350,9 @@ impl SseDecoder {
             Line::Colon(Field::Id) | Line::Value(Field::Id) => {
                 std::mem::swap(&mut self.id, &mut self.next_id);
             }
-            Line::Colon(Field::Retry) | Line::Value(Field::Retry) => {
-                if self.next_retry.is_some() {
-                    self.retry = self.next_retry;
-                    self.reconnection_time = self.next_retry;
-                }
+            Line::Value(Field::Retry) if self.next_retry.is_some() => {
+                self.retry = self.next_retry;
+                self.reconnection_time = self.next_retry;
             }
             _ => {}
         }
@@ -390,7 +388,7 @@ impl SseDecoder {
                     self.next_id.push(more, self.limit);
                 }
             }
-            Field::Retry => match more.iter().try_fold(self.next_retry.unwrap_or(0), append_digit) {
+            Field::Retry => match more.iter().copied().try_fold(self.next_retry.unwrap_or(0), append_digit) {
                 Some(number) => self.next_retry = Some(number),
                 None => self.line = Line::Ignored,
             },
@@ -438,28 +436,32 @@ impl SseDecoder {
 /// The field and value of a whole line, or `None` for comments and unknown fields.
 #[inline]
 fn split_line(line: &[u8]) -> Option<(Field, &[u8])> {
-    let field = Field::starting_with(*line.first()?)?;
-    match line.strip_prefix(field.name())? {
+    // Patterns instead of `Field::name`: the compiler makes one comparison of a known width of each.
+    let (field, after_name) = match line {
+        [b'd', b'a', b't', b'a', after @ ..] => (Field::Data, after),
+        [b'e', b'v', b'e', b'n', b't', after @ ..] => (Field::Event, after),
+        [b'i', b'd', after @ ..] => (Field::Id, after),
+        [b'r', b'e', b't', b'r', b'y', after @ ..] => (Field::Retry, after),
+        _ => return None,
+    };
+    match after_name {
         [b':', b' ', value @ ..] | [b':', value @ ..] | value @ [] => Some((field, value)),
         _ => None,
     }
 }
 
-fn append_digit(number: u64, byte: &u8) -> Option<u64> {
+fn append_digit(number: u64, byte: u8) -> Option<u64> {
     let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
     number.checked_mul(10)?.checked_add(digit)
 }
 
 #[inline]
 fn text<'a>(bytes: &'a [u8], repaired: &'a mut String) -> &'a str {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            repaired.clear();
-            push_lossy(repaired, bytes);
-            repaired
-        }
-    }
+    std::str::from_utf8(bytes).unwrap_or_else(|_| {
+        repaired.clear();
+        push_lossy(repaired, bytes);
+        repaired
+    })
 }
 
 /// `String::from_utf8_lossy` into space we own already.
