@@ -77,7 +77,7 @@ impl Held<'_> {
 }
 
 /// A reused buffer. `present` tells an empty value from none.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Kept {
     bytes: Vec<u8>,
     present: bool,
@@ -111,7 +111,7 @@ impl Kept {
 }
 
 /// Reused space for text that was not valid UTF-8.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Repaired {
     data: String,
     event: String,
@@ -123,7 +123,7 @@ struct Repaired {
 /// the chunk when the chunk holds all of it, and from a buffer that is reused otherwise.
 ///
 /// An event that is still open when the stream ends is never delivered, as the standard asks: just drop the decoder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SseDecoder {
     limit: usize,
     /// How much of a byte order mark has been seen; all of it also stands for "there was none".
@@ -232,7 +232,7 @@ impl SseDecoder {
         self.keep(held);
     }
 
-    /// The first error since the last call, if any. Parsing goes on in either case.
+    /// What went wrong since the last call, if anything: once, however many events it befell. Parsing goes on.
     pub fn take_error(&mut self) -> Option<SseError> {
         self.error.take()
     }
@@ -398,14 +398,13 @@ impl SseDecoder {
     /// Gives up on the current event: its memory is released, and the rest of it will be skipped.
     #[cold]
     fn drop_event(&mut self) {
-        self.error.get_or_insert(SseError::EventTooLarge { limit: self.limit });
+        self.error = Some(SseError::EventTooLarge { limit: self.limit });
         self.dropping = true;
         self.line = Line::Ignored;
         self.data = Kept::default();
         self.event = Kept::default();
         self.id = Kept::default();
         self.next_id = Kept::default();
-        self.retry = None;
     }
 
     /// A blank line: the event is complete, or there was none.

@@ -52,7 +52,7 @@ impl From<SseEvent<'_>> for SseFrame {
 /// assert_eq!(frames[0].event.as_deref(), Some("greeting"));
 /// assert_eq!(frames[0].data, "hello");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SseFrameBuffer {
     decoder: SseDecoder,
 }
@@ -80,7 +80,7 @@ impl SseFrameBuffer {
         frames
     }
 
-    /// The first error since the last call, if any. See [`SseDecoder::take_error`].
+    /// What went wrong since the last call, if anything. See [`SseDecoder::take_error`].
     pub fn take_error(&mut self) -> Option<SseError> {
         self.decoder.take_error()
     }

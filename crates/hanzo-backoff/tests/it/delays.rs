@@ -102,10 +102,16 @@ fn random_delays_are_uniform_and_reach_both_ends() {
 }
 
 #[test]
-fn large_ranges_are_not_biased_to_small_numbers() {
-    // A remainder of a 64-bit number by 3 × 2⁶² would hit the lower third twice as often as each of the others.
+fn large_ranges_are_not_biased() {
+    // Four 64-bit numbers for every three of this range: a plain remainder would draw from the lower third twice as
+    // often as from the others, a plain product every third number twice as often as its neighbours.
     let ceiling = 3 * (1 << 62) - 1;
     let mut jitter = RandomJitter::from_seed(7);
-    let low = (0..30_000).filter(|_| jitter.pick(ceiling) < 1 << 62).count();
+    let drawn: Vec<u64> = (0..30_000).map(|_| jitter.pick(ceiling)).collect();
+    let low = drawn.iter().filter(|number| **number < 1 << 62).count();
     assert!((9_500..10_500).contains(&low), "{low} of 30000 in the lower third");
+    for rest in 0..3 {
+        let count = drawn.iter().filter(|number| **number % 3 == rest).count();
+        assert!((9_500..10_500).contains(&count), "{count} of 30000 leave {rest} when divided by 3");
+    }
 }

@@ -76,7 +76,7 @@ fn a_dropped_event_leaves_no_id_behind() {
 }
 
 #[test]
-fn an_unread_error_is_the_first_one_and_says_what_the_limit_was() {
+fn an_error_is_reported_once_for_all_it_befell_and_says_what_the_limit_was() {
     let mut buffer = SseFrameBuffer::with_limit(3);
     buffer.feed("data: 1234\n\ndata: 5678\n\n");
     let error = buffer.take_error().expect("two events were too large");
