@@ -63,7 +63,7 @@ enum Line {
 }
 
 /// The parts of the current event that lie whole in the current chunk.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Held<'c> {
     data: Option<&'c [u8]>,
     event: Option<&'c [u8]>,
@@ -196,10 +196,7 @@ impl SseDecoder {
     /// assert_eq!(answer, "café au lait");
     /// ```
     pub fn decode(&mut self, chunk: &[u8], mut on_event: impl FnMut(SseEvent<'_>)) {
-        let mut rest = chunk;
-        if self.mark_matched < BYTE_ORDER_MARK.len() {
-            rest = self.skip_byte_order_mark(rest);
-        }
+        let Some(mut rest) = self.finish_cut_line(chunk) else { return };
         let mut held = Held::default();
         while let Some((&first, tail)) = rest.split_first() {
             if self.after_cr {
@@ -210,26 +207,23 @@ impl SseDecoder {
                 }
             }
             let Some(end) = line_end(rest) else {
-                self.keep(held);
+                self.keep(&held);
                 self.read_part_of_line(rest);
                 return;
             };
             let line = &rest[..end];
-            if self.line != Line::Start {
-                self.read_part_of_line(line);
-                self.end_line();
-            } else if line.is_empty() {
+            if line.is_empty() {
                 self.dispatch(&held, &mut on_event);
                 held = Held::default();
             } else if !self.hold(line, &mut held) {
-                self.keep(std::mem::take(&mut held));
+                self.keep(&std::mem::take(&mut held));
                 self.read_part_of_line(line);
                 self.end_line();
             }
             self.after_cr = rest[end] == b'\r';
             rest = &rest[end + 1..];
         }
-        self.keep(held);
+        self.keep(&held);
     }
 
     /// What went wrong since the last call, if anything: once, however many events it befell. Parsing goes on.
@@ -246,6 +240,26 @@ impl SseDecoder {
     /// The last valid `retry` in milliseconds. It takes effect when its line ends, even in an event without data.
     pub fn reconnection_time(&self) -> Option<u64> {
         self.reconnection_time
+    }
+
+    /// Reads on in what the last chunk cut: the byte order mark or a line. Returns what follows, or `None` when the
+    /// cut line is not over yet.
+    fn finish_cut_line<'c>(&mut self, chunk: &'c [u8]) -> Option<&'c [u8]> {
+        let mut rest = chunk;
+        if self.mark_matched < BYTE_ORDER_MARK.len() {
+            rest = self.skip_byte_order_mark(rest);
+        }
+        if self.line == Line::Start {
+            return Some(rest);
+        }
+        let Some(end) = line_end(rest) else {
+            self.read_part_of_line(rest);
+            return None;
+        };
+        self.read_part_of_line(&rest[..end]);
+        self.end_line();
+        self.after_cr = rest[end] == b'\r';
+        Some(&rest[end + 1..])
     }
 
     fn skip_byte_order_mark<'c>(&mut self, mut rest: &'c [u8]) -> &'c [u8] {
@@ -296,7 +310,7 @@ impl SseDecoder {
     }
 
     /// Copies what is held, because its chunk ends or because more is to be joined to it.
-    fn keep(&mut self, held: Held<'_>) {
+    fn keep(&mut self, held: &Held<'_>) {
         let limit = self.limit;
         for (value, kept) in
             [(held.data, &mut self.data), (held.event, &mut self.event), (held.id, &mut self.id)]
