@@ -28,7 +28,8 @@ impl Wake for Unpark {
     }
 }
 
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future to its end. It must be `Send`, as a runtime with several threads would want it.
+pub fn block_on<T>(future: impl Future<Output = T> + Send) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
     loop {
