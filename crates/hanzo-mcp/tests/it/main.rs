@@ -1,0 +1,4 @@
+//! Tests of the crate through its public face.
+
+mod names;
+mod vectors;
