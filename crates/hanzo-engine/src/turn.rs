@@ -48,7 +48,7 @@ pub struct TurnOptions {
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnEnd {
+pub struct TurnOutcome {
     /// Why it ended.
     pub reason: EndReason,
     /// The tokens of all its requests.
@@ -119,7 +119,7 @@ impl TurnLoop {
         messages: &mut Vec<Message>,
         thread: ThreadId,
         observer: Observer<'_>,
-    ) -> Result<TurnEnd, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let mut usage = Usage::default();
         let mut steps = 0;
         loop {
@@ -128,11 +128,11 @@ impl TurnLoop {
             usage += used;
             let calls = append(messages, answer);
             if calls.is_empty() {
-                return Ok(TurnEnd { reason: EndReason::Answered(stop), usage, steps });
+                return Ok(TurnOutcome { reason: EndReason::Answered(stop), usage, steps });
             }
             self.answer_calls(messages, calls, thread).await;
             if steps == self.options.max_steps {
-                return Ok(TurnEnd { reason: EndReason::StepLimit, usage, steps });
+                return Ok(TurnOutcome { reason: EndReason::StepLimit, usage, steps });
             }
         }
     }

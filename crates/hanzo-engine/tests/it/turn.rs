@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use hanzo_engine::compaction::SessionCompactor;
-use hanzo_engine::turn::{EndReason, TurnEnd, TurnError, TurnLoop, TurnOptions};
+use hanzo_engine::turn::{EndReason, TurnOutcome, TurnError, TurnLoop, TurnOptions};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::{
     ApiError, ApiErrorKind, Effort, Message, Reasoning, Role, StopReason, StreamEvent, ToolSchema,
@@ -47,7 +47,7 @@ impl Scene {
             .with_options(self.options.clone())
     }
 
-    fn run(&mut self) -> Result<TurnEnd, TurnError> {
+    fn run(&mut self) -> Result<TurnOutcome, TurnError> {
         let turn_loop = self.turn_loop();
         let mut observer = |event: &StreamEvent| self.seen.push(event.clone());
         block_on(turn_loop.run(&mut self.messages, ThreadId::new(), &mut observer))

@@ -1,0 +1,7 @@
+//! The program as a user runs it: the real binary, a home and a workspace of its own for each test.
+
+mod bad_input;
+mod basics;
+mod config;
+mod permissions;
+mod support;
