@@ -1,0 +1,98 @@
+//! `[[providers]]`: vendor endpoints and the models they serve.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::secret::{MASK, Secret, SecretTemplate, Template};
+
+/// One vendor endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Provider {
+    /// The name model references use. Without `/`.
+    pub name: String,
+    /// The protocol: `openai`, `anthropic`, `replay`, or one an extension registers.
+    #[serde(default = "openai")]
+    pub kind: String,
+    /// Where the API is. `${VAR}` is expanded. Unset: the usual address of the kind.
+    #[serde(default)]
+    pub base_url: Option<Template>,
+    /// The one model this entry serves. Not together with `models`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The models this entry serves. With neither this nor `model`, any `provider/model` is taken as it is.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// The model meant by the provider's name alone; otherwise the first of `models`.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// The environment variable that holds the key.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// The key itself. Read from the user tier only; `api_key_env` is the better way.
+    #[serde(default)]
+    pub api_key: Option<Secret>,
+    /// Size of the context window in tokens. Unset or 0: no compaction.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// What tokens cost.
+    #[serde(default)]
+    pub price: Option<Price>,
+    /// Options of the kind.
+    #[serde(default, serialize_with = "mask_extra")]
+    pub extra: IndexMap<String, serde_json::Value>,
+    /// Headers sent with every request. `${VAR}` is expanded.
+    #[serde(default)]
+    pub headers: IndexMap<String, SecretTemplate>,
+}
+
+fn openai() -> String {
+    "openai".to_owned()
+}
+
+/// Options are free-form; those whose name says "secret" are treated as one.
+fn mask_extra<S: Serializer>(
+    extra: &IndexMap<String, serde_json::Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(extra.iter().map(|(key, value)| {
+        let value = if names_a_secret(key) { serde_json::Value::from(MASK) } else { value.clone() };
+        (key, value)
+    }))
+}
+
+/// Whether a free-form key looks as if its value were a secret.
+pub(crate) fn names_a_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ["key", "token", "secret", "password", "authorization", "credential"]
+        .iter()
+        .any(|word| key.contains(word))
+}
+
+impl Provider {
+    /// The models this provider lists.
+    pub fn model_names(&self) -> impl Iterator<Item = &str> {
+        self.model.iter().chain(&self.models).map(String::as_str)
+    }
+
+    /// The model meant by the provider's name alone.
+    pub fn default_model(&self) -> Option<&str> {
+        self.default.as_deref().or_else(|| self.model_names().next())
+    }
+}
+
+/// Price per million tokens, in the currency of the vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Price {
+    /// Prompt tokens.
+    pub input: f64,
+    /// Tokens the model writes.
+    pub output: f64,
+    /// Prompt tokens served from the vendor's cache.
+    pub cache_read: f64,
+    /// Prompt tokens written to the vendor's cache.
+    pub cache_write: f64,
+}

@@ -1,0 +1,1 @@
+//! Settings through the front door: files in, settings out.
