@@ -52,7 +52,9 @@ pub fn compare(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Measured>
 #[expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
 #[expect(clippy::cast_precision_loss, reason = "a throughput is read to three digits")]
 pub fn print_table(title: &str, bytes: Option<usize>, rows: &[Measured]) {
-    println!("\n### {title}\n\n| candidate | median | throughput | first row is faster by |\n| --- | --- | --- | --- |");
+    println!(
+        "\n### {title}\n\n| candidate | median | throughput | first row is faster by |\n| --- | --- | --- | --- |"
+    );
     for row in rows {
         let throughput = bytes.map_or_else(
             || "–".to_owned(),

@@ -73,9 +73,10 @@ fn load_from<C: DeserializeOwned>(directory: &Path, file: &str, all_required: bo
         );
         return None;
     }
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read `{}`: {e}", path.display()));
-    let parsed =
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("`{}` is not a vector file: {e}", path.display()));
+    let text =
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read `{}`: {e}", path.display()));
+    let parsed = serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("`{}` is not a vector file: {e}", path.display()));
     Some(parsed)
 }
 

@@ -15,7 +15,8 @@ fn every_vector_file_is_valid_by_its_schema() {
         let vector = read(vectors::own_directory().join(file));
         let schema = vector["$schema"].as_str().unwrap_or_else(|| panic!("{file} names no $schema"));
         let schema = read(vectors::own_directory().join(schema));
-        let validator = jsonschema::validator_for(&schema).unwrap_or_else(|e| panic!("schema of {file}: {e}"));
+        let validator =
+            jsonschema::validator_for(&schema).unwrap_or_else(|e| panic!("schema of {file}: {e}"));
         let faults: Vec<String> =
             validator.iter_errors(&vector).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert!(faults.is_empty(), "{file}:\n{}", faults.join("\n"));
