@@ -35,7 +35,7 @@ impl Checker<'_> {
         match shape {
             Shape::Any => match node.data {
                 Data::Table(_) => Ok(()),
-                _ => Err(self.wrong(node, path, "a table", Found::Shown)),
+                _ => Err(self.wrong(node, path, "a table", Found::Hidden)),
             },
             Shape::SecretAny => Ok(()),
             Shape::Secret => match &node.data {
@@ -83,6 +83,9 @@ impl Checker<'_> {
                         self.check(&mut member.node, inner, &join(path, key))?;
                     }
                     Ok(())
+                }
+                _ if matches!(inner, Shape::SecretTemplate) => {
+                    Err(self.wrong(node, path, "a table", Found::Hidden))
                 }
                 _ => Err(self.wrong(node, path, "a table", Found::Shown)),
             },
@@ -378,10 +381,12 @@ fn describe(node: &Node) -> String {
         Data::Integer(value) => format!("the number {value}"),
         Data::Float(value) => format!("the number {value}"),
         Data::Text(text) => {
+            // Masked before it is cut: half a password is still half a password.
+            let text = crate::secret::mask_url_password(text);
             let short: String = text.chars().take(40).collect();
             let dots = if short.len() < text.len() { "…" } else { "" };
             // Debug formatting escapes control characters, which must not reach a terminal.
-            format!("the string {:?}{dots}", crate::secret::mask_url_password(&short))
+            format!("the string {short:?}{dots}")
         }
         _ => kind_of(node).to_owned(),
     }

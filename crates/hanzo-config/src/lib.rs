@@ -60,6 +60,7 @@ pub use secret::{MASK, Secret, SecretTemplate, Template};
 pub use settings::{
     A2a, Agent, Approval, BashJail, Bridge, CredentialsStore, ExternalAgent, Hook, HookEvent, HookFailure,
     InputMode, Isolation, Limits, McpServer, PermissionMode, PermissionRule, Permissions, Price, Provider,
-    ReadScope, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills, ToolProfile, Tools, Transport,
+    ProviderOptions, ReadScope, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills, ToolProfile,
+    Tools, Transport,
 };
 pub use trust::{Trust, TrustDigest};

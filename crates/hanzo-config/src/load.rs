@@ -16,7 +16,7 @@ use crate::merge;
 use crate::node::{Data, Member, Node, Source, SourceId, Sources, Table, Tier, file_origin};
 use crate::parse::{Format, parse, without_bom};
 use crate::paths;
-use crate::trust::{Gate, Trust, secrets, strip_secrets};
+use crate::trust::{Gate, Stance, Trust, secrets, strip_secrets};
 
 /// The largest settings file we read.
 pub const MAX_FILE_SIZE: u64 = 4 * 1024 * 1024;
@@ -47,7 +47,7 @@ impl LoadInputs {
         let platform = crate::environment::Platform::current();
         let home = crate::environment::home_dir(&environment, platform);
         Self {
-            config_dir: crate::environment::user_config_dir(&environment, platform),
+            config_dir: crate::environment::user_config_dir(&environment, platform).map(|dir| cwd.join(dir)),
             workspace_root: find_workspace_root(&cwd, home.as_deref()),
             home,
             cwd,
@@ -115,18 +115,23 @@ impl Loader<'_> {
             strip_secrets(layer, &self.sources, &mut self.warnings);
         }
 
-        let mut gate = Gate {
-            trust: self.inputs.trust,
-            user: &user,
-            workspace: &self.inputs.workspace_root,
-            found: Vec::new(),
+        let mut pass = |stance| {
+            let workspace = &self.inputs.workspace_root;
+            let mut gate = Gate { stance, user: &user, workspace, found: Vec::new() };
+            gate.layer(&mut mcp_json);
+            gate.layer(&mut project);
+            gate.layer(&mut local);
+            gate.dot_env(&mut dot_env.variables);
+            (gate.disabled(&self.sources), gate.digest())
         };
-        gate.layer(&mut mcp_json);
-        gate.layer(&mut project);
-        gate.layer(&mut local);
-        gate.dot_env(&mut dot_env.variables);
-        let disabled = gate.disabled(&self.sources);
-        let digest = gate.digest();
+        let (disabled, digest) = match &self.inputs.trust {
+            Trust::Trusted => pass(Stance::Keep),
+            Trust::Untrusted => pass(Stance::Remove),
+            Trust::Remembered(trusted) => match pass(Stance::Keep) {
+                (_, Some(found)) if found != *trusted => pass(Stance::Remove),
+                same => same,
+            },
+        };
 
         let mut layers = vec![mcp_json, user, project, local, self.environment_layer()?];
         for flag in &self.inputs.flags {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::node::{Data, Node};
 use crate::secret::{MASK, mask_literal, mask_url_password};
-use crate::settings::names_a_secret;
+use crate::settings::mask;
 use crate::shape::{Field, Shape};
 
 /// The value of a canonical node as JSON without secrets.
@@ -12,7 +12,7 @@ pub(crate) fn masked(node: &Node, shape: &Shape) -> Value {
     match shape {
         Shape::Secret | Shape::SecretAny => Value::from(MASK),
         Shape::SecretTemplate => Value::from(node.as_text().map_or(MASK, mask_literal)),
-        Shape::Any => any(node),
+        Shape::Any => mask(&node.to_json()),
         Shape::Table(fields) | Shape::Permissions(fields) => table(node, fields),
         Shape::List(inner) => match &node.data {
             Data::List(items) => items.iter().map(|item| masked(item, inner)).collect(),
@@ -39,22 +39,6 @@ fn map<'s>(node: &Node, shape_of: impl Fn(&str) -> &'s Shape) -> Value {
         Data::Table(table) => Value::Object(
             table.iter().map(|(key, member)| (key.clone(), masked(&member.node, shape_of(key)))).collect(),
         ),
-        _ => plain(node),
-    }
-}
-
-fn any(node: &Node) -> Value {
-    match &node.data {
-        Data::Table(table) => Value::Object(
-            table
-                .iter()
-                .map(|(key, member)| {
-                    let value = if names_a_secret(key) { Value::from(MASK) } else { any(&member.node) };
-                    (key.clone(), value)
-                })
-                .collect(),
-        ),
-        Data::List(items) => items.iter().map(any).collect(),
         _ => plain(node),
     }
 }

@@ -13,12 +13,16 @@ use crate::node::{Data, Node, Sources, Spot, Table, at_index, join, split_path};
 use crate::shape::shape_at;
 
 /// Whether the user has trusted this workspace, in the state it is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Trust {
     /// The user looked at it and said yes.
     Trusted,
-    /// Not asked yet, refused, or changed since.
+    /// Not asked yet, or refused.
     Untrusted,
+    /// The user trusted what had this digest. It counts only while the files that are read now still have it, so
+    /// that nothing can change between the check and the use.
+    Remembered(TrustDigest),
 }
 
 /// Hash of everything in a workspace's configuration that would run or loosen something.
@@ -28,6 +32,11 @@ pub enum Trust {
 pub struct TrustDigest(String);
 
 impl TrustDigest {
+    /// A digest that was remembered. Anything that is not one simply never matches.
+    pub fn remembered(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// `sha256:` and 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -49,8 +58,15 @@ pub(crate) struct Gated {
     reason: DisabledReason,
 }
 
+/// What the gate does with what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stance {
+    Keep,
+    Remove,
+}
+
 pub(crate) struct Gate<'a> {
-    pub trust: Trust,
+    pub stance: Stance,
     /// The user tier: what narrowing is measured against.
     pub user: &'a Node,
     pub workspace: &'a Path,
@@ -108,7 +124,7 @@ impl Gate<'_> {
     fn field(&mut self, table: &mut Table, key: &str, path: &str, reason: DisabledReason) {
         let Some(member) = table.get(key) else { return };
         self.record(path.to_owned(), &member.node, reason);
-        if self.trust == Trust::Untrusted {
+        if self.stance == Stance::Remove {
             table.shift_remove(key);
         }
     }
@@ -129,7 +145,7 @@ impl Gate<'_> {
                 self.record(at_index(path, index), item, reason);
             }
             index += 1;
-            !gated || self.trust == Trust::Trusted
+            !gated || self.stance == Stance::Keep
         });
     }
 
@@ -159,7 +175,7 @@ impl Gate<'_> {
                 DisabledReason::RunsCode
             };
             self.record(path, &member.node, reason);
-            if self.trust == Trust::Untrusted {
+            if self.stance == Stance::Remove {
                 let disables = member.node.get("disabled").and_then(Node::as_bool) == Some(true);
                 if let Some(entry) = member.node.as_table_mut() {
                     entry.retain(|key, _| key == "disabled" && disables);
@@ -190,7 +206,7 @@ impl Gate<'_> {
             }
             self.field(entry, "api_key_env", &join(&path, "api_key_env"), DisabledReason::TouchesCredentials);
         }
-        if self.trust == Trust::Untrusted {
+        if self.stance == Stance::Remove {
             for name in unknown {
                 providers.shift_remove(&name);
             }
@@ -254,7 +270,7 @@ impl Gate<'_> {
 
     /// What was left out, for the user.
     pub fn disabled(&self, sources: &Sources) -> Vec<Disabled> {
-        if self.trust == Trust::Trusted {
+        if self.stance == Stance::Keep {
             return Vec::new();
         }
         self.found

@@ -14,8 +14,8 @@ mod providers;
 mod safety;
 mod servers;
 
-pub(crate) use providers::names_a_secret;
-pub use providers::{Price, Provider};
+pub use providers::{Price, Provider, ProviderOptions};
+pub(crate) use providers::{mask, names_a_secret};
 pub use safety::{
     Approval, BashJail, Hook, HookEvent, HookFailure, Isolation, Limits, PermissionMode, PermissionRule,
     Permissions, ReadScope, Sandbox, SandboxLevel,

@@ -1,10 +1,13 @@
 //! `[[providers]]`: vendor endpoints and the models they serve.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
-use crate::secret::{MASK, Secret, SecretTemplate, Template};
+use crate::secret::{MASK, Secret, SecretTemplate, Template, mask_url_password};
 
 /// One vendor endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,8 +43,8 @@ pub struct Provider {
     #[serde(default)]
     pub price: Option<Price>,
     /// Options of the kind.
-    #[serde(default, serialize_with = "mask_extra")]
-    pub extra: IndexMap<String, serde_json::Value>,
+    #[serde(default)]
+    pub extra: ProviderOptions,
     /// Headers sent with every request. `${VAR}` is expanded.
     #[serde(default)]
     pub headers: IndexMap<String, SecretTemplate>,
@@ -51,15 +54,52 @@ fn openai() -> String {
     "openai".to_owned()
 }
 
-/// Options are free-form; those whose name says "secret" are treated as one.
-fn mask_extra<S: Serializer>(
-    extra: &IndexMap<String, serde_json::Value>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(extra.iter().map(|(key, value)| {
-        let value = if names_a_secret(key) { serde_json::Value::from(MASK) } else { value.clone() };
-        (key, value)
-    }))
+/// Options of a provider kind. They are free-form; those whose name says "secret" are shown as `***`.
+#[derive(Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ProviderOptions(IndexMap<String, Value>);
+
+impl ProviderOptions {
+    /// The value of an option.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// All options. The values may be secrets.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    fn masked(&self) -> Value {
+        mask(&self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+}
+
+impl fmt::Debug for ProviderOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.masked())
+    }
+}
+
+impl Serialize for ProviderOptions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.masked().serialize(serializer)
+    }
+}
+
+/// A free-form value with the secrets masked.
+pub(crate) fn mask(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => object
+            .iter()
+            .map(|(key, value)| {
+                (key.clone(), if names_a_secret(key) { Value::from(MASK) } else { mask(value) })
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(mask).collect(),
+        Value::String(text) => Value::from(mask_url_password(text)),
+        other => other.clone(),
+    }
 }
 
 /// Whether a free-form key looks as if its value were a secret.
