@@ -2,7 +2,7 @@
 
 use crate::error::{ConfigError, Warning, WarningKind};
 use crate::node::{Data, Node, Sources, Spot, Table, at_index, join};
-use crate::shape::{Field, MODES, Need, RULE, SERVER, SETTINGS, Shape, TRANSPORT, TRANSPORTS};
+use crate::shape::{FULL_RULE, Field, MODES, Need, RULE, SERVER, SETTINGS, Shape, TRANSPORT, TRANSPORTS};
 
 /// Whether keys we do not know are worth a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,11 @@ impl Checker<'_> {
             Shape::Table(fields) => self.table(node, fields, path),
             Shape::Named(fields) => self.named(node, fields, path),
             Shape::Permissions(fields) => self.permissions(node, fields, path),
+            Shape::Rule => match &node.data {
+                Data::Table(_) => self.table(node, FULL_RULE, path),
+                Data::Text(_) => self.check(node, &Shape::Name, path),
+                _ => Err(self.wrong(node, path, "a rule, or a table with `rule`", Found::Shown)),
+            },
             Shape::Command => match &mut node.data {
                 Data::Text(text) if !text.trim().is_empty() => Ok(()),
                 Data::List(items) if !items.is_empty() => {
@@ -354,6 +359,7 @@ pub(crate) fn check_url(text: &str, schemes: &[&str]) -> Result<(), String> {
 fn list_of(inner: &Shape) -> &'static str {
     match inner {
         Shape::Table(_) => "a list of tables",
+        Shape::Rule => "a list of rules",
         _ => "a list of strings",
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::node::{Origin, Tier};
 
 /// A configuration that cannot be used.
@@ -267,7 +269,7 @@ impl std::fmt::Display for Warning {
 }
 
 /// A value of an untrusted workspace that was left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disabled {
     /// The key.
     pub key: String,
@@ -286,7 +288,8 @@ impl std::fmt::Display for Disabled {
 }
 
 /// Why a value of an untrusted workspace is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DisabledReason {
     /// It runs a program.

@@ -246,7 +246,8 @@ fn rules(table: &Node) -> Vec<(String, &'static str, crate::node::Spot)> {
     let mut found = Vec::new();
     for (list, mode) in [("allow", "allow"), ("ask", "prompt"), ("deny", "deny")] {
         for item in table.get(list).and_then(Node::as_list).unwrap_or_default() {
-            found.push((item.as_text().unwrap_or_default().to_owned(), mode, item.at));
+            let text = item.as_text().or_else(|| item.get("rule")?.as_text()).unwrap_or_default();
+            found.push((text.to_owned(), mode, item.at));
         }
     }
     for rule in table.get("rules").and_then(Node::as_list).unwrap_or_default() {

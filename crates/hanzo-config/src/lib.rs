@@ -51,7 +51,7 @@ pub use environment::{ENVIRONMENT, EnvVar, Platform, home_dir, user_config_dir};
 pub use error::{ConfigError, Disabled, DisabledReason, Warning, WarningKind};
 pub use expand::Environment;
 pub use flags::FlagOverride;
-pub use load::{LoadInputs, MAX_FILE_SIZE, find_workspace_root, load};
+pub use load::{LoadInputs, MAX_FILE_SIZE, find_workspace_root, load, settings_files};
 pub use loaded::{Candidate, Explanation, LoadedConfig, TierFile};
 pub use models::{ModelError, ModelRef, first_usable_model, resolve_model};
 pub use node::{FilePlace, Origin, Tier};
@@ -60,7 +60,7 @@ pub use secret::{MASK, Secret, SecretTemplate, Template};
 pub use settings::{
     A2a, Agent, Approval, BashJail, Bridge, CredentialsStore, ExternalAgent, Hook, HookEvent, HookFailure,
     InputMode, Isolation, Limits, McpServer, PermissionMode, PermissionRule, Permissions, Price, Provider,
-    ProviderOptions, ReadScope, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills, ToolProfile,
-    Tools, Transport,
+    ProviderOptions, ReadScope, RuleEntry, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills,
+    ToolProfile, Tools, Transport,
 };
 pub use trust::{Trust, TrustDigest};

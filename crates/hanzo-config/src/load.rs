@@ -93,14 +93,30 @@ pub fn find_workspace_root(cwd: &Path, home: Option<&Path>) -> PathBuf {
 
 /// Loads everything `inputs` points at.
 pub fn load(inputs: &LoadInputs) -> Result<LoadedConfig, ConfigError> {
-    Loader { inputs, sources: Sources::default(), warnings: Vec::new(), files: Vec::new() }.run()
+    Loader { inputs, sources: Sources::default(), warnings: Vec::new() }.run()
+}
+
+/// The files [`load`] reads for `inputs`, strongest tier last, whether they are there or not. Opens none of them, so
+/// that it also helps to find one that is broken. Of a tier without a file, the one to create is named.
+pub fn settings_files(inputs: &LoadInputs) -> Vec<TierFile> {
+    let mut files = Vec::new();
+    let file = |tier, path: PathBuf| TierFile { tier, present: path.symlink_metadata().is_ok(), path };
+    for tier in [Tier::User, Tier::Project, Tier::Local] {
+        let Some(candidates) = inputs.candidates(tier) else { continue };
+        let [toml, json] = candidates.map(|path| file(tier, path));
+        let json_alone = json.present && !toml.present;
+        files.extend((!json_alone).then_some(toml));
+        files.extend(json.present.then_some(json));
+    }
+    files.push(file(Tier::McpJson, inputs.workspace_root.join(".mcp.json")));
+    files.push(file(Tier::DotEnv, inputs.cwd.join(".env")));
+    files
 }
 
 struct Loader<'a> {
     inputs: &'a LoadInputs,
     sources: Sources,
     warnings: Vec<Warning>,
-    files: Vec<TierFile>,
 }
 
 impl Loader<'_> {
@@ -148,7 +164,8 @@ impl Loader<'_> {
 
         let variables = self.variables(&merged, &dot_env);
         let settings = finish::settings(&mut merged, &variables, &self.sources, &mut self.warnings)?;
-        let Self { sources, warnings, files, .. } = self;
+        let files = settings_files(self.inputs);
+        let Self { sources, warnings, .. } = self;
         Ok(LoadedConfig { settings, merged, layers, sources, warnings, disabled, digest, files, variables })
     }
 
@@ -161,18 +178,13 @@ impl Loader<'_> {
             [Some(_), Some(_)] => return Err(ConfigError::TwoFormats { tier, toml, json }),
             [Some(text), None] => (toml, text, Format::Toml),
             [None, Some(text)] => (json, text, Format::Json),
-            [None, None] => {
-                self.files.push(TierFile { tier, path: toml, present: false });
-                return Ok(empty);
-            }
+            [None, None] => return Ok(empty),
         };
         let source = self.add(tier, &path, text);
         let node = self.checked(parse(&self.sources, source, format)?)?;
         let base =
             if tier == Tier::User { path.parent() } else { Some(self.inputs.workspace_root.as_path()) };
-        let node = paths::resolved(node, base, self.inputs.home.as_deref());
-        self.files.push(TierFile { tier, path, present: true });
-        Ok(node)
+        Ok(paths::resolved(node, base, self.inputs.home.as_deref()))
     }
 
     fn checked(&mut self, mut node: Node) -> Result<Node, ConfigError> {
@@ -225,7 +237,6 @@ impl Loader<'_> {
         let tier = Tier::McpJson;
         let path = self.inputs.workspace_root.join(".mcp.json");
         let text = self.read(tier, &path)?;
-        let present = text.is_some();
         let mut layer = Node::table(SourceId::default().at(0));
         if let Some(text) = text {
             let source = self.add(tier, &path, text);
@@ -234,7 +245,6 @@ impl Loader<'_> {
                 layer = servers;
             }
         }
-        self.files.push(TierFile { tier, path, present });
         Ok(layer)
     }
 
@@ -242,7 +252,6 @@ impl Loader<'_> {
         let path = self.inputs.cwd.join(".env");
         // Not our file: a directory, a broken or a huge one is no reason not to start.
         let text = self.read(Tier::DotEnv, &path).unwrap_or_default();
-        self.files.push(TierFile { tier: Tier::DotEnv, path: path.clone(), present: text.is_some() });
         let Some(text) = text else { return dotenv::DotEnv::default() };
         let source = self.add(Tier::DotEnv, &path, text);
         let mut parsed = dotenv::parse(self.sources.text(source), source);
@@ -314,9 +323,8 @@ impl Loader<'_> {
     #[cfg(unix)]
     fn warn_readable(&mut self, user: &Node) {
         use std::os::unix::fs::PermissionsExt as _;
-        let Some(file) = self.files.iter().find(|file| file.tier == Tier::User && file.present) else {
-            return;
-        };
+        let files = settings_files(self.inputs);
+        let Some(file) = files.iter().find(|file| file.tier == Tier::User && file.present) else { return };
         let Ok(metadata) = std::fs::metadata(&file.path) else { return };
         let mode = metadata.permissions().mode() & 0o777;
         let of_others = mode & 0o077;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::check::nearest;
@@ -54,7 +55,7 @@ pub struct TierFile {
 }
 
 /// A value and where it stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The value, secrets masked.
@@ -64,7 +65,7 @@ pub struct Candidate {
 }
 
 /// Why a setting has the value it has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The key in its canonical spelling.

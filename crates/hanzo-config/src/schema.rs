@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::settings::Settings;
-use crate::shape::{Field, MODES, Need, RULE, SETTINGS, Shape, TRANSPORT, TRANSPORTS};
+use crate::shape::{FULL_RULE, Field, MODES, Need, RULE, SETTINGS, Shape, TRANSPORT, TRANSPORTS};
 
 /// What a settings file may hold, in every spelling that loads, as JSON Schema 2020-12.
 pub fn settings_schema() -> Value {
@@ -86,6 +86,7 @@ impl<'m> Builder<'m> {
                 table["additionalProperties"] = json!({"enum": MODES});
                 json!({"anyOf": [table, rules]})
             }
+            Shape::Rule => json!({"anyOf": [text(), self.table(FULL_RULE, &Value::Null)]}),
             Shape::Command => {
                 json!({"anyOf": [text(), {"type": "array", "items": text(), "minItems": 1}]})
             }

@@ -55,6 +55,8 @@ pub(crate) enum Shape {
     Named(&'static [Field]),
     /// `permissions`, in any of its forms; the fields are those of the table form.
     Permissions(&'static [Field]),
+    /// A permission rule: its text, or a table with examples beside it.
+    Rule,
     /// A program: text, or a list of text.
     Command,
     /// `env` of an MCP server: a table of values, or a list of names to let through.
@@ -164,10 +166,20 @@ const SKILLS: &[Field] =
 
 const PERMISSIONS: &[Field] = &[
     field("mode", Shape::Choice(MODES)),
-    field("allow", NAMES),
-    field("ask", NAMES),
-    field("deny", NAMES),
+    field("allow", PERMISSION_RULES),
+    field("ask", PERMISSION_RULES),
+    field("deny", PERMISSION_RULES),
     field("rules", Shape::List(&Shape::Table(RULE))),
+];
+
+const PERMISSION_RULES: Shape = Shape::List(&Shape::Rule);
+
+/// The table form of an entry of `allow`, `ask` and `deny`.
+pub(crate) const FULL_RULE: &[Field] = &[
+    required("rule", Shape::Name),
+    field("match", NAMES),
+    field("not_match", NAMES),
+    field("reason", Shape::Text),
 ];
 
 pub(crate) const RULE: &[Field] = &[

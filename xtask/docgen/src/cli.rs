@@ -69,7 +69,8 @@ fn spelling(argument: &Arg) -> String {
 
 fn notes(argument: &Arg) -> String {
     let mut notes = String::new();
-    let values: Vec<String> = argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let values: Vec<String> =
+        argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     if argument.get_action().takes_values() && !values.is_empty() {
         let _ = write!(notes, " ({})", values.join(", "));
     }

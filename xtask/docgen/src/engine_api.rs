@@ -10,7 +10,8 @@ use crate::Documents;
 pub fn add(documents: &mut Documents) -> Result<()> {
     let schemas = hanzo_protocol::schema::all();
     let find = |name: &str| -> Result<Value> {
-        let (_, schema) = schemas.iter().find(|(known, _)| *known == name).with_context(|| format!("no schema {name}"))?;
+        let (_, schema) =
+            schemas.iter().find(|(known, _)| *known == name).with_context(|| format!("no schema {name}"))?;
         Ok(schema.as_value().clone())
     };
     let mut page = String::from(
@@ -41,7 +42,8 @@ fn variants(schema: &Value, tag: &str) -> Vec<(String, Value)> {
 fn fields(page: &mut String, schema: &Value, of: &Value) -> Result<()> {
     let resolved = resolve(schema, of);
     let Some(properties) = resolved["properties"].as_object() else { return Ok(()) };
-    let required = |name: &str| resolved["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    let required =
+        |name: &str| resolved["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
     let shown: Vec<_> = properties.iter().filter(|(_, field)| field["const"].is_null()).collect();
     if shown.is_empty() {
         return Ok(());

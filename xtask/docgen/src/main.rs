@@ -52,7 +52,8 @@ fn documents() -> Result<Documents> {
 
 fn write(docs: &Path, documents: &Documents) -> Result<()> {
     for stale in stale(docs, documents)? {
-        std::fs::remove_file(docs.join(&stale)).with_context(|| format!("cannot remove {}", stale.display()))?;
+        std::fs::remove_file(docs.join(&stale))
+            .with_context(|| format!("cannot remove {}", stale.display()))?;
         println!("removed docs/{}", stale.display());
     }
     for (name, text) in documents {
@@ -75,7 +76,11 @@ fn check(docs: &Path, documents: &Documents) -> Result<()> {
         .filter(|(name, text)| std::fs::read_to_string(docs.join(name)).map_or(true, |old| old != **text))
         .map(|(name, _)| format!("docs/{} is not what the code says", name.display()))
         .collect();
-    faults.extend(stale(docs, documents)?.iter().map(|name| format!("docs/{} is not generated any more", name.display())));
+    faults.extend(
+        stale(docs, documents)?
+            .iter()
+            .map(|name| format!("docs/{} is not generated any more", name.display())),
+    );
     if !faults.is_empty() {
         bail!("{}", faults.join("\n"));
     }

@@ -18,7 +18,7 @@ pub use providers::{Price, Provider, ProviderOptions};
 pub(crate) use providers::{mask, names_a_secret};
 pub use safety::{
     Approval, BashJail, Hook, HookEvent, HookFailure, Isolation, Limits, PermissionMode, PermissionRule,
-    Permissions, ReadScope, Sandbox, SandboxLevel,
+    Permissions, ReadScope, RuleEntry, Sandbox, SandboxLevel,
 };
 pub use servers::{McpServer, Transport};
 

@@ -45,13 +45,51 @@ pub struct Permissions {
     /// For tools that change something, when no rule matches.
     pub mode: PermissionMode,
     /// Rules for calls that are never asked about, such as `Bash(go test:*)`.
-    pub allow: Vec<String>,
+    pub allow: Vec<RuleEntry>,
     /// Rules for calls that are always asked about.
-    pub ask: Vec<String>,
+    pub ask: Vec<RuleEntry>,
     /// Rules for calls that are blocked in every mode.
-    pub deny: Vec<String>,
+    pub deny: Vec<RuleEntry>,
     /// Rules with a pattern over tool names, in order.
     pub rules: Vec<PermissionRule>,
+}
+
+/// An entry of `allow`, `ask` or `deny`: the rule, or a table with the rule and examples that are checked when it is
+/// loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RuleEntry {
+    /// The rule alone.
+    Text(String),
+    /// The rule with its examples.
+    Full {
+        /// The rule.
+        rule: String,
+        /// What it must match, such as a command.
+        #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
+        matches: Vec<String>,
+        /// What it must not match.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_match: Vec<String>,
+        /// Why it exists; given to the model when the rule denies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl RuleEntry {
+    /// The rule's text.
+    pub fn rule(&self) -> &str {
+        match self {
+            Self::Text(rule) | Self::Full { rule, .. } => rule,
+        }
+    }
+}
+
+impl PartialEq<&str> for RuleEntry {
+    fn eq(&self, other: &&str) -> bool {
+        matches!(self, Self::Text(rule) if rule == other)
+    }
 }
 
 /// A rule with a pattern over tool names.

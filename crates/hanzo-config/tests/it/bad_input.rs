@@ -27,7 +27,7 @@ fn wrong_types_say_where_what_and_how_to_write_it() {
         ("agent = 5", ":1:9: `agent` must be a table, found the number 5"),
         (
             "[permissions]\nallow = 'Bash'",
-            ":2:9: `permissions.allow` must be a list of strings, found the string \"Bash\"",
+            ":2:9: `permissions.allow` must be a list of rules, found the string \"Bash\"",
         ),
         ("[tools]\nstrict = 1", ":2:10: `tools.strict` must be `true` or `false`, found the number 1"),
         ("[agent]\nmax_steps = 1.5", ":2:13: `agent.max_steps` must be a whole number, found the number 1.5"),

@@ -21,7 +21,8 @@ pub fn run(global: &Global, command: &ConfigCommand, printer: &mut Printer) -> R
         }
         ConfigCommand::Explain { key, json, trusted } => {
             let config = settings::load(global, settings::trust(*trusted), printer)?;
-            let explanation = config.explain(key).map_err(|error| Failure::new(Exit::BadInput, error))?;
+            let explanation =
+                config.explain(key).map_err(|error| settings::failure(Exit::BadInput, &error))?;
             if *json { printer.json(&explanation) } else { printer.line(&explanation.to_string()) }
         }
         ConfigCommand::Path { json } => paths(global, *json, printer),
@@ -42,7 +43,7 @@ fn show_origins(config: &LoadedConfig, printer: &mut Printer) -> Result<(), Fail
         return printer.line("# nothing is set; every value is the default");
     }
     for (key, origin) in origins {
-        let explanation = config.explain(&key).map_err(|error| Failure::new(Exit::Failure, error))?;
+        let explanation = config.explain(&key).map_err(|error| settings::failure(Exit::Failure, &error))?;
         printer.line(&format!("{key} = {}  # {origin}", explanation.value))?;
     }
     Ok(())
@@ -76,9 +77,7 @@ fn paths(global: &Global, json: bool, printer: &mut Printer) -> Result<(), Failu
     // Reads no file, so that it also helps to find one that is broken.
     let files = settings_files(&settings::inputs(global, Trust::Untrusted)?);
     if json {
-        let entry = |file: &hanzo_config::TierFile| {
-            json!({"tier": file.tier.to_string(), "path": file.path, "present": file.present})
-        };
+        let entry = |file: &hanzo_config::TierFile| json!({"tier": file.tier.to_string(), "path": file.path, "present": file.present});
         return printer.json(&files.iter().map(entry).collect::<Vec<_>>());
     }
     for file in files {

@@ -1,7 +1,7 @@
 //! `hanzo-dev permissions explain`: what the policy says about a call.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hanzo_config::{LoadedConfig, Origin};
 use hanzo_permissions::{Call, FullRule, Policy, PolicySource, PolicyTable, RuleSpec};
@@ -49,14 +49,15 @@ const HINT: &str = r#"quote it for your shell, as in --args '{"command": "ls -la
 
 /// The policy of the settings, each rule with the file, line and column it was read from.
 fn policy_from_settings(config: &LoadedConfig) -> Result<Policy, Failure> {
-    let failure = |error: hanzo_config::ConfigError| Failure::new(Exit::Config, error);
     let list = |key: &str| -> Result<Vec<RuleSpec>, Failure> {
-        let parts = config.explain(key).map_err(failure)?.parts;
+        let parts = config.explain(key).map_err(|error| settings::failure(Exit::Config, &error))?.parts;
         Ok(parts.into_iter().filter_map(|part| rule_spec(part.value, &part.origin)).collect())
     };
     let settings = config.settings();
     let table = PolicyTable {
-        mode: serde_json::to_value(settings.permissions.mode).ok().and_then(|mode| serde_json::from_value(mode).ok()),
+        mode: serde_json::to_value(settings.permissions.mode)
+            .ok()
+            .and_then(|mode| serde_json::from_value(mode).ok()),
         allow: list("permissions.allow")?,
         ask: list("permissions.ask")?,
         deny: list("permissions.deny")?,
@@ -108,15 +109,15 @@ fn read(file: &Path) -> Result<String, Failure> {
         return Err(wrong(format!("is larger than {} MiB", MAX_INPUT >> 20)));
     }
     let bytes = std::fs::read(file).map_err(|error| wrong(format!("cannot read it: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        wrong(format!("is not UTF-8 (at byte {})", error.utf8_error().valid_up_to()))
-    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| wrong(format!("is not UTF-8 (at byte {})", error.utf8_error().valid_up_to())))?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn parse(file: &Path, text: &str) -> Result<Value, Failure> {
     let wrong = |what: String| Failure::message(Exit::Config, format!("{}: {what}", file.display()));
-    let is_json = file.extension().map_or_else(|| text.trim_start().starts_with(['{', '[']), |ending| ending == "json");
+    let is_json =
+        file.extension().map_or_else(|| text.trim_start().starts_with(['{', '[']), |ending| ending == "json");
     if is_json {
         serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
     } else {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use hanzo_config::{Environment, FlagOverride, LoadInputs, LoadedConfig, Trust, load as load_config};
+use hanzo_config::{
+    ConfigError, Environment, FlagOverride, LoadInputs, LoadedConfig, Trust, load as load_config,
+};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -11,8 +13,9 @@ use crate::output::Printer;
 /// What the process's surroundings and the global options say about where settings are.
 pub fn inputs(global: &Global, trust: Trust) -> Result<LoadInputs, Failure> {
     // A variable that is not Unicode cannot be any of ours.
-    let environment: Environment =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
+    let environment: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
     let mut inputs = LoadInputs::new(directory(global)?, environment);
     inputs.trust = trust;
     inputs.flags = flags(global)?;
@@ -21,7 +24,7 @@ pub fn inputs(global: &Global, trust: Trust) -> Result<LoadInputs, Failure> {
 
 /// Loads the settings and says on stderr what the user should know about them.
 pub fn load(global: &Global, trust: Trust, printer: &mut Printer) -> Result<LoadedConfig, Failure> {
-    let config = load_config(&inputs(global, trust)?).map_err(|error| Failure::new(Exit::Config, error))?;
+    let config = load_config(&inputs(global, trust)?).map_err(|error| failure(Exit::Config, &error))?;
     for warning in config.warnings() {
         printer.warning(&warning.to_string());
     }
@@ -29,6 +32,14 @@ pub fn load(global: &Global, trust: Trust, printer: &mut Printer) -> Result<Load
         printer.warning(&disabled.to_string());
     }
     Ok(config)
+}
+
+/// The error with its hint, where it has one.
+pub fn failure(exit: Exit, error: &ConfigError) -> Failure {
+    match error.hint() {
+        Some(hint) => Failure::message(exit, format!("{error}\n\nhint: {hint}")),
+        None => Failure::message(exit, error),
+    }
 }
 
 /// What `--trusted` means.
@@ -52,7 +63,7 @@ fn flags(global: &Global) -> Result<Vec<FlagOverride>, Failure> {
         .iter()
         .map(|assignment| FlagOverride::parse(&format!("--config {assignment}"), assignment))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
+        .map_err(|error| failure(Exit::Usage, &error))?;
     flags.extend(global.model.as_ref().map(|model| FlagOverride::new("--model", "model", model.as_str())));
     Ok(flags)
 }

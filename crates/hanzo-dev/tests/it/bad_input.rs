@@ -108,7 +108,10 @@ fn a_broken_rule_is_named_with_its_place() {
 #[test]
 fn a_broken_file_of_rules_is_named() {
     let world = World::new();
-    world.write("project/r.json", "{\"allow\": 5}").write("project/r.toml", "allow = [").write("project/k.json", "{\"alow\": []}");
+    world
+        .write("project/r.json", "{\"allow\": 5}")
+        .write("project/r.toml", "allow = [")
+        .write("project/k.json", "{\"alow\": []}");
     std::fs::create_dir_all(world.workspace().join("d.json")).expect("a directory");
     for file in ["r.json", "r.toml", "k.json", "d.json", "missing.json"] {
         let ran = world.run(&["permissions", "explain", "--tool", "bash", "--rules", file]);

@@ -43,7 +43,10 @@ fn explain_says_where_a_value_came_from_and_what_it_overrode() {
     world.user("model = \"mine\"").project("# ours\nmodel = \"theirs\"");
     let shown = world.run(&["config", "explain", "model"]).ok();
     assert!(shown.contains("\"theirs\"") && shown.contains(".hanzo/settings.toml:2:9"), "{shown}");
-    assert!(shown.contains("instead of \"mine\"") && shown.contains("~/.config/hanzo/settings.toml:1:9"), "{shown}");
+    assert!(
+        shown.contains("instead of \"mine\"") && shown.contains("~/.config/hanzo/settings.toml:1:9"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -88,7 +91,9 @@ fn secrets_are_masked_everywhere() {
 #[test]
 fn an_untrusted_workspace_cannot_loosen_anything_and_is_told_so() {
     let world = World::new();
-    world.project("[permissions]\nallow = [\"Bash\"]\ndeny = [\"Bash(git push:*)\"]\n[sandbox]\nmode = \"off\"\n");
+    world.project(
+        "[permissions]\nallow = [\"Bash\"]\ndeny = [\"Bash(git push:*)\"]\n[sandbox]\nmode = \"off\"\n",
+    );
     let ran = world.run(&["config", "show", "--json"]);
     assert!(ran.stderr.contains("permissions.allow") && ran.stderr.contains("trust"), "{}", ran.stderr);
     let shown = ran.json();

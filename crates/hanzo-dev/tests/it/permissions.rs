@@ -28,9 +28,7 @@ fn the_rule_its_file_and_the_simple_command_are_named() {
     assert_eq!(shown["rule"]["origin"], "~/.config/hanzo/settings.toml:3:9");
     assert!(shown["command"].as_str().is_some_and(|command| command.contains("rm -r -f build")), "{shown:#}");
 
-    let text = world
-        .run(&["permissions", "explain", "--tool", "bash", "--args", &args.to_string()])
-        .ok();
+    let text = world.run(&["permissions", "explain", "--tool", "bash", "--args", &args.to_string()]).ok();
     assert!(text.starts_with("deny: ") && text.contains("settings.toml:3:9"), "{text}");
 }
 
@@ -56,9 +54,21 @@ fn rules_can_come_from_a_file_in_every_spelling() {
         .write("project/full.json", r#"{"allow": [{"rule": "Bash(ls:*)", "match": ["ls -la"], "not_match": ["lsof"]}], "deny": ["Bash(rm:*)"]}"#);
     for file in ["table.json", "settings.toml", "table.toml", "full.json"] {
         let rules = ["--rules", file];
-        assert_eq!(explain(&world, "proc.exec", &json!({"command": "ls -la"}), &rules)["decision"], "allow", "{file}");
-        assert_eq!(explain(&world, "proc.exec", &json!({"command": "/bin/rm x"}), &rules)["decision"], "deny", "{file}");
-        assert_eq!(explain(&world, "proc.exec", &json!({"command": "ls; x"}), &rules)["decision"], "ask", "{file}");
+        assert_eq!(
+            explain(&world, "proc.exec", &json!({"command": "ls -la"}), &rules)["decision"],
+            "allow",
+            "{file}"
+        );
+        assert_eq!(
+            explain(&world, "proc.exec", &json!({"command": "/bin/rm x"}), &rules)["decision"],
+            "deny",
+            "{file}"
+        );
+        assert_eq!(
+            explain(&world, "proc.exec", &json!({"command": "ls; x"}), &rules)["decision"],
+            "ask",
+            "{file}"
+        );
     }
     world.write("project/hip.json", r#"[{"tool_pattern": "mcp__*", "mode": "deny", "reason": "not here"}]"#);
     let shown = explain(&world, "mcp__a__b", &json!({}), &["--rules", "hip.json"]);
@@ -68,7 +78,9 @@ fn rules_can_come_from_a_file_in_every_spelling() {
 #[test]
 fn rules_of_the_settings_may_carry_examples_too() {
     let world = World::new();
-    world.user("[permissions]\nallow = [{ rule = \"Bash(ls:*)\", match = [\"ls -la\"], reason = \"harmless\" }]\n");
+    world.user(
+        "[permissions]\nallow = [{ rule = \"Bash(ls:*)\", match = [\"ls -la\"], reason = \"harmless\" }]\n",
+    );
     let shown = explain(&world, "proc.exec", &json!({"command": "ls"}), &[]);
     assert_eq!((&shown["decision"], &shown["rule"]["reason"]), (&json!("allow"), &json!("harmless")));
 

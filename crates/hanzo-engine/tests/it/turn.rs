@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use hanzo_engine::compaction::SessionCompactor;
-use hanzo_engine::turn::{EndReason, TurnOutcome, TurnError, TurnLoop, TurnOptions};
+use hanzo_engine::turn::{EndReason, TurnError, TurnLoop, TurnOptions, TurnOutcome};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::{
     ApiError, ApiErrorKind, Effort, Message, Reasoning, Role, StopReason, StreamEvent, ToolSchema,
