@@ -318,7 +318,7 @@ fn mcp_json_is_read_last_and_gives_way_to_settings_of_any_tier() {
     let document = r#"{ // shared with other programs
         "mcpServers": {
             "stripe": {"type": "http", "url": "https://mcp.stripe.com", "headers": {"Authorization": "Bearer ${KEY}"}},
-            "mine": {"command": "from-mcp-json", "env": {"LEAK": "no"}, "alwaysAllow": ["x"]},
+            "mine": {"command": "from-mcp-json", "env": {"LEAK": "no"}, "disabled": true, "alwaysAllow": ["x"]},
             "off": {"command": "c"},
         },
         "otherProgram": 1
@@ -336,6 +336,7 @@ fn mcp_json_is_read_last_and_gives_way_to_settings_of_any_tier() {
     assert_eq!(headers["Authorization"].expose(), "Bearer k");
     let Transport::Stdio { command, env, .. } = &servers["mine"].transport else { panic!() };
     assert_eq!((command.expanded(), env.len()), ("from-user", 0));
+    assert!(!servers["mine"].disabled, "nothing of the other entry is left");
     assert!(servers["off"].disabled);
     assert!(config.warnings().is_empty(), "{:?}", config.warnings());
 }

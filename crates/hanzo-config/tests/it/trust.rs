@@ -238,6 +238,10 @@ fn the_digest_follows_what_would_run_and_nothing_else() {
     let reordered = "[[hooks]]\ncommand = 'a' # a comment\nevent = 'pre_tool_use'\n";
     assert_eq!(digest(&with(&format!("model = 'x'\n{reordered}"))), Some(base.clone()));
     assert_eq!(digest(&with(hook).env("ANYTHING", "1")), Some(base.clone()));
+    assert_eq!(digest(&World::new().local(hook)), Some(base.clone()), "the tier does not matter");
+    let allow = |rules: &str| digest(&with(&format!("[permissions]\nallow = {rules}\n")));
+    assert_eq!(allow("['B', 'A']"), allow("['A', 'B']"));
+    assert_ne!(allow("['A']"), allow("['A', 'B']"));
     assert_eq!(digest(&with("model = 'x'\n[permissions]\ndeny = ['Bash']\n")), None);
     for changed in [
         hook.replace("'a'", "'b'"),
