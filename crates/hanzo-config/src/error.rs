@@ -21,13 +21,13 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// A directory, a pipe or a device stands where a settings file belongs.
-    #[error("`{}` is not a file", path.display())]
+    #[error("`{}` is a directory, a pipe or a device; a settings file belongs there", path.display())]
     NotAFile {
         /// What was found.
         path: PathBuf,
     },
     /// Larger than any sensible settings file.
-    #[error("`{}` is {size} bytes; a settings file may have {limit}", path.display())]
+    #[error("`{}` has {} MiB; a settings file may have {} MiB", path.display(), size.div_ceil(1 << 20), limit >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -179,7 +179,7 @@ impl ConfigError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::TwoFormats { .. } => "keep one of them; both formats know the same keys".to_owned(),
-            Self::NotAFile { .. } => "move it away, or put a settings file there".to_owned(),
+            Self::NotAFile { .. } => "move it away".to_owned(),
             Self::Unset { name, .. } => {
                 format!("set `{name}` in the environment, or write `${{{name}:-default}}`")
             }

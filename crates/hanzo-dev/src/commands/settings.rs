@@ -61,7 +61,11 @@ fn flags(global: &Global) -> Result<Vec<FlagOverride>, Failure> {
     let mut flags = global
         .config
         .iter()
-        .map(|assignment| FlagOverride::parse(&format!("--config {assignment}"), assignment))
+        // Only the key is shown as the value's origin: the value may be a secret.
+        .map(|assignment| {
+            let key = assignment.split_once('=').map_or(assignment.as_str(), |(key, _)| key);
+            FlagOverride::parse(&format!("--config {key}"), assignment)
+        })
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| failure(Exit::Usage, &error))?;
     flags.extend(global.model.as_ref().map(|model| FlagOverride::new("--model", "model", model.as_str())));

@@ -25,7 +25,7 @@ fn broken_files_are_named_with_line_and_column() {
         (USER, b"[agent]\nmax_steps = \"ten\"\n", "settings.toml:2:13"),
         (USER, b"model = [1]\n", "settings.toml:1:9"),
         (USER, b"ok = 1\nmodel = \"\xff\xfe\"\n", "settings.toml:2:"),
-        ("project/.mcp.json", b"{\"mcpServers\": []}", ".mcp.json:1:"),
+        ("project/.mcp.json", b"{\"mcpServers\": 5}", ".mcp.json:1:"),
         ("project/.hanzo/settings.local.json", b"[]", "settings.local.json:1:1"),
     ] {
         let world = World::new();
