@@ -12,6 +12,24 @@ pub fn default_file() -> &'static str {
     include_str!("default_settings.toml")
 }
 
+/// What keeps the local tier out of commits, as `.hanzo/.gitignore`.
+const IGNORED: &str = "settings.local.*\n";
+
+/// Makes git ignore the local tier of `workspace`, by a `.gitignore` beside it. One that is there already stays: it is
+/// the project's.
+pub fn ignore_local_tier(workspace: &Path) -> Result<(), ConfigError> {
+    let path = workspace.join(".hanzo").join(".gitignore");
+    let written = std::fs::create_dir_all(workspace.join(".hanzo"))
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&path))
+        .and_then(|mut file| file.write_all(IGNORED.as_bytes()));
+    match written {
+        Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(ConfigError::Unwritable { path, source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes [`default_file`] to `path`, readable by the user only. Refuses when a settings file is there already, in
 /// either format.
 pub fn write_default(path: &Path) -> Result<(), ConfigError> {

@@ -46,7 +46,7 @@ mod settings;
 mod shape;
 mod trust;
 
-pub use default_file::{default_file, write_default};
+pub use default_file::{default_file, ignore_local_tier, write_default};
 pub use environment::{ENVIRONMENT, EnvVar, Platform, home_dir, user_config_dir};
 pub use error::{ConfigError, Disabled, DisabledReason, Warning, WarningKind};
 pub use expand::Environment;
@@ -58,9 +58,9 @@ pub use node::{FilePlace, Origin, Tier};
 pub use schema::settings_schema;
 pub use secret::{MASK, Secret, SecretTemplate, Template};
 pub use settings::{
-    A2a, Agent, Approval, BashJail, Bridge, CredentialsStore, ExternalAgent, Hook, HookEvent, HookFailure,
-    InputMode, Isolation, Limits, McpServer, PermissionMode, PermissionRule, Permissions, Price, Provider,
-    ProviderOptions, ReadScope, RuleEntry, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills,
-    ToolProfile, Tools, Transport,
+    A2a, Agent, BashJail, Bridge, CredentialsStore, ExternalAgent, Hook, HookEvent, HookFailure, InputMode,
+    Isolation, Limits, McpServer, PermissionMode, PermissionRule, Permissions, Provider, ProviderOptions,
+    ReadScope, RuleEntry, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills, ToolProfile, Tools,
+    Transport,
 };
 pub use trust::{Trust, TrustDigest};

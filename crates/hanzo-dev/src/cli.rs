@@ -40,6 +40,18 @@ pub struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a settings file to begin with, every setting explained and commented out
+    ///
+    /// Without an option it is the user's. A file that is there already is never touched.
+    Setup {
+        /// Write the project's settings, to be committed
+        #[arg(long, conflicts_with = "local")]
+        project: bool,
+        /// Write your own settings for this project, which git is told to ignore
+        #[arg(long)]
+        local: bool,
+    },
+
     /// Show the settings in force and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -43,6 +43,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(cli: &Cli, printer: &mut Printer) -> Result<(), Failure> {
     match &cli.command {
+        Command::Setup { project, local } => commands::setup::run(&cli.global, *project, *local, printer),
         Command::Config(command) => commands::config::run(&cli.global, command, printer),
         Command::Permissions(command) => commands::permissions::run(&cli.global, command, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer),

@@ -65,19 +65,19 @@ impl Sum for Usage {
     }
 }
 
-/// What a model costs, in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+/// What a model costs, in US dollars per million tokens. Written in settings files, hence with their snake_case names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Price {
     /// Input that is not cached.
     pub input: f64,
     /// Output, reasoning included.
     pub output: f64,
     /// Input read from the cache; the input price when absent.
-    #[serde(default, alias = "cache_read", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
     /// Input written to the cache; the input price when absent.
-    #[serde(default, alias = "cache_write", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use hanzo_protocol::engine::Posture;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +15,11 @@ mod providers;
 mod safety;
 mod servers;
 
-pub use providers::{Price, Provider, ProviderOptions};
+pub use providers::{Provider, ProviderOptions};
 pub(crate) use providers::{mask, names_a_secret};
 pub use safety::{
-    Approval, BashJail, Hook, HookEvent, HookFailure, Isolation, Limits, PermissionMode, PermissionRule,
-    Permissions, ReadScope, RuleEntry, Sandbox, SandboxLevel,
+    BashJail, Hook, HookEvent, HookFailure, Isolation, Limits, PermissionMode, PermissionRule, Permissions,
+    ReadScope, RuleEntry, Sandbox, SandboxLevel,
 };
 pub use servers::{McpServer, Transport};
 
@@ -43,7 +44,7 @@ pub struct Settings {
     /// Where credentials are kept.
     pub credentials_store: CredentialsStore,
     /// What happens to calls the rules say nothing about. A `deny` rule holds in every posture.
-    pub approval: Approval,
+    pub approval: Posture,
     /// The agent itself.
     pub agent: Agent,
     /// Where models are served. A name may be given once per file; tiers add to it key by key.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hanzo_protocol::usage::Price;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -120,19 +121,4 @@ impl Provider {
     pub fn default_model(&self) -> Option<&str> {
         self.default.as_deref().or_else(|| self.model_names().next())
     }
-}
-
-/// Price per million tokens, in the currency of the vendor.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Price {
-    /// Prompt tokens.
-    pub input: f64,
-    /// Tokens the model writes.
-    pub output: f64,
-    /// Prompt tokens served from the vendor's cache.
-    pub cache_read: f64,
-    /// Prompt tokens written to the vendor's cache.
-    pub cache_write: f64,
 }

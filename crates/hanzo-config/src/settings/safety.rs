@@ -1,23 +1,9 @@
-//! `[permissions]`, `[sandbox]`, `[[hooks]]` and the approval posture.
+//! `[permissions]`, `[sandbox]` and `[[hooks]]`.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// What happens to calls the rules say nothing about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Approval {
-    /// Ask.
-    #[default]
-    Ask,
-    /// Allow, but keep to explicit `ask` and `deny` rules.
-    Auto,
-    /// Allow everything that is not denied.
-    Yolo,
-}
 
 /// An answer of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

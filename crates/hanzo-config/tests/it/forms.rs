@@ -1,9 +1,10 @@
 //! Every spelling the source documents use loads, and means the same.
 
 use hanzo_config::{
-    Approval, CredentialsStore, HookEvent, HookFailure, McpServer, PermissionMode, ReadScope, SandboxLevel,
-    ShellKind, Template, Transport,
+    CredentialsStore, HookEvent, HookFailure, McpServer, PermissionMode, ReadScope, SandboxLevel, ShellKind,
+    Template, Transport,
 };
+use hanzo_protocol::engine::Posture;
 
 use crate::world::{World, warned};
 
@@ -381,7 +382,7 @@ fn postures_and_flags_are_typed() {
     let world =
         World::new().env("HANZO_APPROVAL", "auto").flag("agent.max_steps=5").flag("permissions.deny=['Net']");
     let config = world.load();
-    assert_eq!(config.settings().approval, Approval::Auto);
+    assert_eq!(config.settings().approval, Posture::Auto);
     assert_eq!(config.settings().agent.max_steps, 5);
     assert_eq!(config.settings().permissions.deny, ["Net"]);
     let error = World::new().flag("agent.max_steps=many").error();

@@ -242,3 +242,13 @@ fn a_prompt_and_a_prompt_file_replace_each_other_between_tiers() {
         "{both}"
     );
 }
+
+#[test]
+fn a_loaded_configuration_stays_as_it_is_when_its_file_changes() {
+    let world = World::new().user("settings.toml", "model = \"first\"\n");
+    let config = world.load();
+    let world = world.user("settings.toml", "model = \"second\"\n");
+    assert_eq!(config.settings().model.as_deref(), Some("first"));
+    assert_eq!(config.explain("model").unwrap().value, "first");
+    assert_eq!(world.load().settings().model.as_deref(), Some("second"));
+}

@@ -1,8 +1,7 @@
 //! What a cloned repository may say before the user trusts it.
 
-use hanzo_config::{
-    Approval, DisabledReason, Isolation, PermissionMode, ReadScope, Transport, Trust, TrustDigest,
-};
+use hanzo_config::{DisabledReason, Isolation, PermissionMode, ReadScope, Transport, Trust, TrustDigest};
+use hanzo_protocol::engine::Posture;
 
 use crate::world::{World, disabled};
 
@@ -77,7 +76,7 @@ fn an_untrusted_workspace_runs_nothing_and_loosens_nothing() {
     assert!(settings.mcp_servers.is_empty());
     assert!(settings.permissions.allow.is_empty());
     assert_eq!(settings.permissions.mode, PermissionMode::Ask);
-    assert_eq!(settings.approval, Approval::Ask);
+    assert_eq!(settings.approval, Posture::Ask);
     assert_eq!(settings.sandbox, hanzo_config::Sandbox::default());
     assert_eq!(settings.a2a, hanzo_config::A2a::default());
     assert_eq!(settings.bridge, hanzo_config::Bridge::default());
@@ -178,7 +177,7 @@ fn a_trusted_workspace_is_listened_to() {
     let settings = config.settings();
     assert_eq!(settings.hooks.len(), 1);
     assert_eq!(settings.mcp_servers.len(), 3);
-    assert_eq!(settings.approval, Approval::Yolo);
+    assert_eq!(settings.approval, Posture::Yolo);
     assert_eq!(settings.sandbox.mode, Isolation::Off);
     assert_eq!(settings.providers.len(), 2);
     assert!(config.disabled().is_empty());
@@ -192,7 +191,7 @@ fn narrowing_is_measured_against_the_user() {
     let world = world.project("approval = 'auto'\n[permissions]\nmode = 'ask'\n[sandbox]\nmode = 'allowlist'\nreads = 'any'\n[tools]\nenabled = ['fs', 'net']\n");
     let config = world.load();
     assert_eq!(disabled(&config), ["permissions.mode", "sandbox.reads", "tools.enabled"]);
-    assert_eq!(config.settings().approval, Approval::Auto, "no looser than the user's own");
+    assert_eq!(config.settings().approval, Posture::Auto, "no looser than the user's own");
     assert_eq!(config.settings().sandbox.mode, Isolation::Allowlist, "stricter than the user's own");
     let config = world.project("[tools]\nenabled = ['fs']\n").load();
     assert_eq!(config.settings().tools.enabled, ["fs"]);

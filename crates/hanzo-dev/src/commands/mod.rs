@@ -4,3 +4,4 @@ pub mod completions;
 pub mod config;
 pub mod permissions;
 mod settings;
+pub mod setup;

@@ -4,4 +4,5 @@ mod bad_input;
 mod basics;
 mod config;
 mod permissions;
+mod setup;
 mod support;
