@@ -11,6 +11,7 @@ mod unwrap;
 mod words;
 
 use std::cell::OnceCell;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -118,21 +119,26 @@ impl Opaque {
     }
 }
 
-/// The steps one analysis may take.
+/// What one analysis may cost: steps, so that the same text gets the same answer, and as a last resort time, for
+/// texts on which single steps are slow. Running out can only make a decision stricter.
 #[derive(Debug)]
 pub(crate) struct Budget {
     parse: u32,
     nodes: u32,
+    started: Option<Instant>,
 }
+
+/// Checked only after the first hundred parser operations: ordinary commands never read the clock.
+const TIME_BUDGET: Duration = Duration::from_millis(2);
 
 impl Budget {
     fn new() -> Self {
-        Self { parse: PARSE_BUDGET, nodes: NODE_BUDGET }
+        Self { parse: PARSE_BUDGET, nodes: NODE_BUDGET, started: None }
     }
 
     fn spend_parse(&mut self) -> bool {
         self.parse = self.parse.saturating_sub(1);
-        self.parse > 0
+        self.parse > 0 && self.started.get_or_insert_with(Instant::now).elapsed() < TIME_BUDGET
     }
 
     fn spend_node(&mut self) -> bool {

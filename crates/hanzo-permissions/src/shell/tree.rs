@@ -136,13 +136,16 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     })
 }
 
-/// More openings than a command line has that someone reads. Each can make the parser look ahead to the end of the
-/// text, which its progress reports do not count.
+/// More openings than a command line has that someone reads. Some make the parser look ahead to the end of the text
+/// again and again, which its progress reports do not count; for those the limit falls with the length of the text.
 fn is_overgrown(text: &str) -> bool {
     const MAX_OPENINGS: usize = 192;
     const MAX_HEREDOCS: usize = 16;
+    const MAX_LOOKAHEAD: usize = 128 * 1024;
+    let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
     text.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`')).count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
+        || far * text.len() > MAX_LOOKAHEAD
 }
 
 /// What a walk over the tree of some text found.
