@@ -141,6 +141,12 @@ impl Budget {
         self.parse > 0 && self.started.get_or_insert_with(Instant::now).elapsed() < TIME_BUDGET
     }
 
+    fn is_spent(&self) -> bool {
+        self.parse <= 1
+            || self.nodes <= 1
+            || self.started.is_some_and(|started| started.elapsed() >= TIME_BUDGET)
+    }
+
     fn spend_node(&mut self) -> bool {
         self.nodes = self.nodes.saturating_sub(1);
         self.nodes > 0
@@ -239,7 +245,9 @@ impl Analysis {
 
     /// Whether every command found does nothing with its words but print or look for them.
     pub(crate) fn is_inert(&self) -> bool {
-        self.hard.is_none() && self.found.iter().all(unwrap::is_inert)
+        let substitutes = |text: &String| ["`", "$(", "<(", ">("].iter().any(|mark| text.contains(mark));
+        let alone = self.plain.is_ok() || !self.text.as_ref().is_some_and(substitutes);
+        alone && self.hard.is_none() && self.found.iter().all(unwrap::is_inert)
     }
 
     /// All words of the text with quoting ignored, for the search for commands that no unwrapping finds.

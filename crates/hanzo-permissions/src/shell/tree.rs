@@ -114,14 +114,12 @@ thread_local! {
 
 fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     PARSER.with_borrow_mut(|slot| {
-        let parser = match slot {
-            Some(parser) => parser,
-            None => {
-                let mut parser = Parser::new();
-                parser.set_language(&grammar().language).map_err(|_| Opaque::Unsupported)?;
-                slot.insert(parser)
-            }
-        };
+        if slot.is_none() {
+            let mut parser = Parser::new();
+            parser.set_language(&grammar().language).map_err(|_| Opaque::Unsupported)?;
+            *slot = Some(parser);
+        }
+        let Some(parser) = slot else { return Err(Opaque::Unsupported) };
         let bytes = text.as_bytes();
         let mut progress = |_: &tree_sitter::ParseState| {
             if budget.spend_parse() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -141,7 +139,7 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
 fn is_overgrown(text: &str) -> bool {
     const MAX_OPENINGS: usize = 192;
     const MAX_HEREDOCS: usize = 16;
-    const MAX_LOOKAHEAD: usize = 128 * 1024;
+    const MAX_LOOKAHEAD: usize = 48 * 1024;
     let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
     text.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`')).count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
@@ -162,7 +160,7 @@ pub(super) struct Found {
 /// Finds the commands of `text`.
 pub(super) fn find(text: &str, budget: &mut Budget) -> Found {
     let mut found = Found::default();
-    if is_overgrown(text) {
+    if budget.is_spent() || is_overgrown(text) {
         found.hard = Some(Opaque::TooComplex);
         return found;
     }
@@ -259,7 +257,8 @@ fn command(node: &Node<'_>, text: &str, source: &str) -> SimpleCommand {
     SimpleCommand::from_source(words, source)
 }
 
-/// `${name}` and the forms that put in other text; not `${!x}`, `${x@P}`, subscripts and offsets, which evaluate.
+/// `${name}` and the forms that put in other text; not `${!x}`, `${x@P}`, subscripts and offsets, which evaluate, nor
+/// backticks, which the grammar does not see in there.
 fn is_simple_expansion(source: &str) -> bool {
     let Some(inner) = source.strip_prefix("${").and_then(|s| s.strip_suffix('}')) else { return false };
     let name = inner.trim_start_matches('#');
@@ -269,7 +268,7 @@ fn is_simple_expansion(source: &str) -> bool {
         || operator.starts_with(['-', '+', '?', '%', '#', '/', '^', ','])
         || (operator.starts_with(':') && operator[1..].starts_with(['-', '+', '?', '=']))
         || operator.starts_with('=');
-    !name.is_empty() && operator_is_text && !operator.contains(['[', '@'])
+    !name.is_empty() && operator_is_text && !operator.contains(['[', '@', '`'])
 }
 
 /// An assignment that changes neither which program a name stands for nor what a shell runs by itself.

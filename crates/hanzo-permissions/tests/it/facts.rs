@@ -1,12 +1,14 @@
 //! What rules look at in a call.
 
+use std::borrow::Cow;
+
 use hanzo_permissions::{Access, Call, Classification, Decision, Family, Policy, Trust};
 use serde_json::{Value, json};
 
 use crate::policy;
 
 fn subjects(tool: &str, args: &Value) -> Vec<String> {
-    Call::new(tool, args).facts().subjects().map(|s| s.into_owned()).collect()
+    Call::new(tool, args).facts().subjects().map(Cow::into_owned).collect()
 }
 
 #[test]
@@ -112,6 +114,20 @@ fn an_environment_in_the_arguments_is_an_assignment() {
     let steered = json!({"command": "git status", "env": {"PATH": "."}});
     assert_eq!(policy.decide(&Call::new("proc.exec", &plain)), Decision::Allow);
     assert_eq!(policy.decide(&Call::new("proc.exec", &steered)), Decision::Ask);
+}
+
+#[test]
+fn a_missing_action_is_not_taken_for_a_harmless_one() {
+    let policy = policy(&["Bash"], &[], &["Bash(rm -rf*)"]);
+    let args = json!({"command": "rm -rf x"});
+    assert_eq!(policy.decide(&Call::new("proc", &args)), Decision::Deny);
+    assert_eq!(Policy::default().decide(&Call::new("proc", &args)), Decision::Ask);
+    assert_eq!(Policy::default().decide(&Call::new("fs", &json!({"path": "a", "action": 1}))), Decision::Ask);
+    assert_eq!(
+        Policy::default().decide(&Call::new("fs", &json!({}))),
+        Decision::Allow,
+        "only its description"
+    );
 }
 
 #[test]
