@@ -122,7 +122,7 @@ fn main() -> ExitCode {
         })
         .collect();
     // Just under the numbers of openings at which the text is not parsed, with a long tail to look ahead into.
-    for count in [2, 7, 190] {
+    for count in [2_usize, 7, 190] {
         for unit in ["a=(", "$(", "\"$(", "${x:-", "{ ", "`", "((", "$((", "<("] {
             let openings = unit.repeat(count.div_ceil(unit.matches(['(', '{', '`']).count()));
             let text = format!("{openings}{}", repeat_to("a b;", below - openings.len()));

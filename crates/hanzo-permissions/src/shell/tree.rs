@@ -135,15 +135,26 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
 }
 
 /// More openings than a command line has that someone reads. Some make the parser look ahead to the end of the text
-/// again and again, which its progress reports do not count; for those the limit falls with the length of the text.
+/// again and again, which its progress reports do not count; for those the limits fall with the length of the text.
 fn is_overgrown(text: &str) -> bool {
     const MAX_OPENINGS: usize = 192;
     const MAX_HEREDOCS: usize = 16;
     const MAX_LOOKAHEAD: usize = 48 * 1024;
+    const MAX_WITH_EXPANSION: usize = 4 * 1024;
     let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
     text.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`')).count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
         || far * text.len() > MAX_LOOKAHEAD
+        || (text.len() > MAX_WITH_EXPANSION && has_compound_expansion(text))
+}
+
+/// Whether some `${` is not just `${name}`. In the others every word is looked for up to the end of the text.
+fn has_compound_expansion(text: &str) -> bool {
+    text.match_indices("${").any(|(at, opening)| {
+        let name = &text[at + opening.len()..];
+        let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
+        end == 0 || !name[end..].starts_with('}')
+    })
 }
 
 /// What a walk over the tree of some text found.
