@@ -34,6 +34,11 @@ fn repeat_to(unit: &str, size: usize) -> String {
     unit.repeat(size / unit.len() + 1)[..size].to_owned()
 }
 
+fn patch(files: usize) -> String {
+    let file = |i| format!("--- a/f{i}\n+++ b/f{i}\n{}", "+x\n".repeat(150));
+    (0..files).map(file).collect::<Vec<_>>().concat()
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
 fn table(title: &str, limit: Duration, rounds: usize, cases: &[(String, Policy, &str, Value)]) -> bool {
     let mut candidates: Vec<Candidate<'_>> = cases
@@ -102,6 +107,8 @@ fn main() -> ExitCode {
         ("backslashes", "\\ "),
         ("newlines", "a\n"),
         ("`git -a b`", "git -a b "),
+        ("`watch`, each parsed again", "watch "),
+        ("`eval`, each parsed again", "eval a; "),
     ];
     let mut adversarial: Vec<(String, Policy, &str, Value)> = hostile
         .iter()
@@ -114,17 +121,14 @@ fn main() -> ExitCode {
             )
         })
         .collect();
-    // Just under the number of openings at which the text is not parsed, with a long tail to look ahead into.
-    for unit in ["a=(", "$(", "\"$(", "${x:-", "{ ", "`", "((", "$((", "<("] {
-        let openings = repeat_to(unit, unit.len() * (190 / unit.matches(['(', '{', '`']).count()));
-        let text = format!("{openings}{}", repeat_to("a b;", below - openings.len()));
-        let policy = policy(50).with_deny("Bash(rm -rf*)");
-        adversarial.push((
-            format!("190 openings with `{unit}`, then words"),
-            policy,
-            "proc.exec",
-            command(text),
-        ));
+    // Just under the numbers of openings at which the text is not parsed, with a long tail to look ahead into.
+    for count in [2_usize, 7, 190] {
+        for unit in ["a=(", "$(", "\"$(", "${x:-", "{ ", "`", "((", "$((", "<("] {
+            let openings = unit.repeat(count.div_ceil(unit.matches(['(', '{', '`']).count()));
+            let text = format!("{openings}{}", repeat_to("a b;", below - openings.len()));
+            let label = format!("{count} openings with `{unit}`, then words");
+            adversarial.push((label, policy(50).with_deny("Bash(rm -rf*)"), "proc.exec", command(text)));
+        }
     }
     for (label, size) in [("16 kB + 1", KB16 + 1), ("1 MB", 1 << 20), ("100 MB", 100 << 20)] {
         adversarial.push((format!("{label} of `$(`"), deny(), "proc.exec", command(repeat_to("$(", size))));
@@ -151,7 +155,7 @@ fn main() -> ExitCode {
         "patch of 250 kB, 500 files".into(),
         policy(0).with_deny("Edit(secret/**)"),
         "fs.apply_patch",
-        json!({ "patch": (0..500).map(|i| format!("--- a/f{i}\n+++ b/f{i}\n{}", "+x\n".repeat(150))).collect::<String>() }),
+        json!({ "patch": patch(500) }),
     ));
     let met = table("Ordinary decisions", ORDINARY, 2_000, &ordinary)
         & table("Hostile calls", ANY, 15, &adversarial);

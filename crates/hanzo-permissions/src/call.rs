@@ -193,7 +193,14 @@ fn names<'a>(call: &Call<'a>) -> Vec<Named<'a>> {
     let find = |name: &str| tools::find(name).or_else(|| tools::find(&name.to_lowercase()));
     let chosen = call.args.get("action").and_then(Value::as_str);
     if tools::is_axis(call.tool) {
-        let id = format!("{}.{}", call.tool, chosen.unwrap_or("help"));
+        let id = match chosen {
+            Some(chosen) => format!("{}.{chosen}", call.tool),
+            // A tool called with nothing describes itself. With arguments but no action it may do anything, and a
+            // command is there to be run.
+            None if is_empty(call.args) => format!("{}.help", call.tool),
+            None if call.tool == "proc" => "proc.exec".to_owned(),
+            None => call.tool.to_owned(),
+        };
         let action = find(&id);
         return vec![(Cow::Owned(id), action)];
     }
@@ -210,15 +217,20 @@ fn names<'a>(call: &Call<'a>) -> Vec<Named<'a>> {
     named
 }
 
+fn is_empty(args: &Value) -> bool {
+    match args {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
 fn access(call: &Call<'_>, named: &[Named<'_>]) -> Access {
-    let of_table = |(name, action): &Named<'_>| match action {
-        Some(action) => Some(action.access),
-        None => {
-            let describes = name
-                .split_once('.')
-                .is_some_and(|(axis, own)| tools::is_axis(axis) && tools::is_description(own));
-            describes.then_some(Access::Reader)
-        }
+    let of_table = |(name, action): &Named<'_>| {
+        let describes = name
+            .split_once('.')
+            .is_some_and(|(axis, own)| tools::is_axis(axis) && tools::is_description(own));
+        action.map(|action| action.access).or_else(|| describes.then_some(Access::Reader))
     };
     if call.tool.starts_with("mcp__") {
         return match call.classification {
@@ -232,9 +244,8 @@ fn access(call: &Call<'_>, named: &[Named<'_>]) -> Access {
     }
     match call.classification {
         Classification::Host(access) => access,
-        Classification::Hint(..) => Access::Writer,
         Classification::Table if known.iter().all(|a| *a == Some(Access::Reader)) => Access::Reader,
-        Classification::Table => Access::Writer,
+        Classification::Table | Classification::Hint(..) => Access::Writer,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a decision is what it is, for people and for the model.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -114,7 +115,7 @@ impl Explanation {
             basis: outcome.basis,
             fallback: matches!(outcome.basis, Basis::ReaderFallback | Basis::ModeFallback),
             rule,
-            subjects: facts.subjects().take(MAX_COMMANDS).map(|s| s.into_owned()).collect(),
+            subjects: facts.subjects().take(MAX_COMMANDS).map(Cow::into_owned).collect(),
             subject: deciding.map(|subject| subject.shown().into_owned()),
             command: None,
             commands: Vec::new(),

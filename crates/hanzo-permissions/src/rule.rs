@@ -182,7 +182,8 @@ impl ToolPattern {
 fn suggestion(name: &str) -> String {
     let near = tools::known_names()
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase()), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        // The first of equals: families come first.
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .filter(|(score, _)| *score >= 0.8);
     let families = Family::ALL.map(Family::name).join("`, `");
     match near {
@@ -373,17 +374,21 @@ enum Written<'a> {
 fn split(text: &str) -> Result<(&str, Option<Written<'_>>), RuleError> {
     let parenthesis = text.find('(');
     if let Some(at) = text.find('=').filter(|at| parenthesis.is_none_or(|p| *at < p)) {
-        return Ok((&text[..at], Some(Written::Literal(&text[at + 1..]))));
+        let literal = text[at + 1..].trim();
+        if literal.is_empty() {
+            return Err(RuleError::EmptySpecifier { rule: text.to_owned(), position: at });
+        }
+        return Ok((&text[..at], Some(Written::Literal(literal))));
     }
     let Some(position) = parenthesis else { return Ok((text, None)) };
     let inner = text[position + 1..].strip_suffix(')');
     let escaped = |inner: &str| inner.bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
-    match inner {
+    match inner.map(str::trim) {
         Some(inner) if !escaped(inner) => {
-            if inner.trim().is_empty() {
+            if inner.is_empty() {
                 return Err(RuleError::EmptySpecifier { rule: text.to_owned(), position });
             }
-            Ok((&text[..position], Some(Written::Pattern(inner.trim()))))
+            Ok((&text[..position], Some(Written::Pattern(inner))))
         }
         _ => Err(RuleError::Unclosed { rule: text.to_owned(), position }),
     }

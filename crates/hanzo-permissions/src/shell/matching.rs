@@ -132,8 +132,9 @@ impl CommandPattern {
             if tries == MAX_TRIES {
                 return true;
             }
-            let mut rest: Vec<Word> =
-                tokens[at + 1..].iter().take(MAX_LOOK).map(|t| Word::exact(t.text.as_str())).collect();
+            // `--` ends the options of whichever program reads it, and here that is not known.
+            let behind = tokens[at + 1..].iter().filter(|token| token.text != "--").take(MAX_LOOK);
+            let mut rest: Vec<Word> = behind.map(|token| Word::exact(token.text.as_str())).collect();
             if tokens.len() - at - 1 > MAX_LOOK {
                 rest.push(Word::unknown());
             }

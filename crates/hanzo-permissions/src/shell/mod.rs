@@ -11,6 +11,7 @@ mod unwrap;
 mod words;
 
 use std::cell::OnceCell;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -118,21 +119,32 @@ impl Opaque {
     }
 }
 
-/// The steps one analysis may take.
+/// What one analysis may cost: steps, so that the same text gets the same answer, and as a last resort time, for
+/// texts on which single steps are slow. Running out can only make a decision stricter.
 #[derive(Debug)]
 pub(crate) struct Budget {
     parse: u32,
     nodes: u32,
+    started: Option<Instant>,
 }
+
+/// Checked only after the first hundred parser operations: ordinary commands never read the clock.
+const TIME_BUDGET: Duration = Duration::from_millis(2);
 
 impl Budget {
     fn new() -> Self {
-        Self { parse: PARSE_BUDGET, nodes: NODE_BUDGET }
+        Self { parse: PARSE_BUDGET, nodes: NODE_BUDGET, started: None }
     }
 
     fn spend_parse(&mut self) -> bool {
         self.parse = self.parse.saturating_sub(1);
-        self.parse > 0
+        self.parse > 0 && self.started.get_or_insert_with(Instant::now).elapsed() < TIME_BUDGET
+    }
+
+    fn is_spent(&self) -> bool {
+        self.parse <= 1
+            || self.nodes <= 1
+            || self.started.is_some_and(|started| started.elapsed() >= TIME_BUDGET)
     }
 
     fn spend_node(&mut self) -> bool {
@@ -233,7 +245,9 @@ impl Analysis {
 
     /// Whether every command found does nothing with its words but print or look for them.
     pub(crate) fn is_inert(&self) -> bool {
-        self.hard.is_none() && self.found.iter().all(unwrap::is_inert)
+        let substitutes = |text: &String| ["`", "$(", "<(", ">("].iter().any(|mark| text.contains(mark));
+        let alone = self.plain.is_ok() || !self.text.as_ref().is_some_and(substitutes);
+        alone && self.hard.is_none() && self.found.iter().all(unwrap::is_inert)
     }
 
     /// All words of the text with quoting ignored, for the search for commands that no unwrapping finds.

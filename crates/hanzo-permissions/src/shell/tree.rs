@@ -114,14 +114,12 @@ thread_local! {
 
 fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     PARSER.with_borrow_mut(|slot| {
-        let parser = match slot {
-            Some(parser) => parser,
-            None => {
-                let mut parser = Parser::new();
-                parser.set_language(&grammar().language).map_err(|_| Opaque::Unsupported)?;
-                slot.insert(parser)
-            }
-        };
+        if slot.is_none() {
+            let mut parser = Parser::new();
+            parser.set_language(&grammar().language).map_err(|_| Opaque::Unsupported)?;
+            *slot = Some(parser);
+        }
+        let Some(parser) = slot else { return Err(Opaque::Unsupported) };
         let bytes = text.as_bytes();
         let mut progress = |_: &tree_sitter::ParseState| {
             if budget.spend_parse() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -136,13 +134,27 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     })
 }
 
-/// More openings than a command line has that someone reads. Each can make the parser look ahead to the end of the
-/// text, which its progress reports do not count.
+/// More openings than a command line has that someone reads. Some make the parser look ahead to the end of the text
+/// again and again, which its progress reports do not count; for those the limits fall with the length of the text.
 fn is_overgrown(text: &str) -> bool {
     const MAX_OPENINGS: usize = 192;
     const MAX_HEREDOCS: usize = 16;
+    const MAX_LOOKAHEAD: usize = 48 * 1024;
+    const MAX_WITH_EXPANSION: usize = 4 * 1024;
+    let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
     text.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`')).count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
+        || far * text.len() > MAX_LOOKAHEAD
+        || (text.len() > MAX_WITH_EXPANSION && has_compound_expansion(text))
+}
+
+/// Whether some `${` is not just `${name}`. In the others every word is looked for up to the end of the text.
+fn has_compound_expansion(text: &str) -> bool {
+    text.match_indices("${").any(|(at, opening)| {
+        let name = &text[at + opening.len()..];
+        let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
+        end == 0 || !name[end..].starts_with('}')
+    })
 }
 
 /// What a walk over the tree of some text found.
@@ -159,7 +171,7 @@ pub(super) struct Found {
 /// Finds the commands of `text`.
 pub(super) fn find(text: &str, budget: &mut Budget) -> Found {
     let mut found = Found::default();
-    if is_overgrown(text) {
+    if budget.is_spent() || is_overgrown(text) {
         found.hard = Some(Opaque::TooComplex);
         return found;
     }
@@ -256,7 +268,8 @@ fn command(node: &Node<'_>, text: &str, source: &str) -> SimpleCommand {
     SimpleCommand::from_source(words, source)
 }
 
-/// `${name}` and the forms that put in other text; not `${!x}`, `${x@P}`, subscripts and offsets, which evaluate.
+/// `${name}` and the forms that put in other text; not `${!x}`, `${x@P}`, subscripts and offsets, which evaluate, nor
+/// backticks, which the grammar does not see in there.
 fn is_simple_expansion(source: &str) -> bool {
     let Some(inner) = source.strip_prefix("${").and_then(|s| s.strip_suffix('}')) else { return false };
     let name = inner.trim_start_matches('#');
@@ -266,7 +279,7 @@ fn is_simple_expansion(source: &str) -> bool {
         || operator.starts_with(['-', '+', '?', '%', '#', '/', '^', ','])
         || (operator.starts_with(':') && operator[1..].starts_with(['-', '+', '?', '=']))
         || operator.starts_with('=');
-    !name.is_empty() && operator_is_text && !operator.contains(['[', '@'])
+    !name.is_empty() && operator_is_text && !operator.contains(['[', '@', '`'])
 }
 
 /// An assignment that changes neither which program a name stands for nor what a shell runs by itself.

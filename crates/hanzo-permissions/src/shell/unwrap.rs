@@ -464,7 +464,7 @@ impl Collector {
             }
             match text {
                 "--rcfile" | "--init-file" | "-o" | "+o" | "-O" | "+O" => {
-                    rest = tail.get(1..).unwrap_or_default()
+                    rest = tail.get(1..).unwrap_or_default();
                 }
                 "-" | "--" => {
                     rest = tail;

@@ -208,6 +208,17 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("loader", "/lib64/ld-linux-x86-64.so.2 /bin/rm -rf victim"),
     ("tar", "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='rm -rf victim' /etc/hostname"),
     ("git_alias", "git -c alias.z='!rm -rf victim' z"),
+    ("default_backticks", "echo ${x:-`rm -rf victim`}"),
+    ("shell_option", "/bin/bash -O extglob -c 'rm -rf victim'"),
+    ("split_options_env", "env -iS '/bin/rm -rf victim'"),
+    ("redirect_inside", "rm >out -rf victim"),
+    ("redirect_first", "2>&1 rm -rf victim"),
+    ("positional", "set -- rm -rf victim; \"$@\""),
+    ("empty_expansion", "r${x}m -rf victim"),
+    ("ifs", "rm${IFS}-rf${IFS}victim"),
+    ("bash_variable", "\"$BASH\" -c 'rm -rf victim'"),
+    ("ps4", "PS4='$(rm -rf victim)'; set -x; :"),
+    ("bash_env", "echo 'rm -rf victim' > e; BASH_ENV=./e bash -c :"),
     ("make_stdin", r"printf 'a:\n\trm -rf victim\n' | make -f -"),
 ];
 
@@ -312,7 +323,8 @@ fn every_spelling_really_deletes() {
     let mut harmless = Vec::new();
     for (name, line) in SPELLINGS {
         let needed = NEEDS.iter().find(|(entry, _)| entry == name).map(|(_, program)| *program);
-        if needed.is_some_and(|program| !playground.has(program)) || (*name == "loader" && !loader_exists()) {
+        if needed.is_some_and(|program| !Playground::has(program)) || (*name == "loader" && !loader_exists())
+        {
             skipped.push(*name);
             continue;
         }

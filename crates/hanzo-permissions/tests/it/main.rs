@@ -3,6 +3,7 @@
 mod audit;
 mod corpus_deny;
 mod corpus_smuggle;
+mod differential;
 mod facts;
 mod gate;
 mod policy;

@@ -80,7 +80,7 @@ impl Playground {
     }
 
     /// Whether `program` is there to be run.
-    pub fn has(&self, program: &str) -> bool {
+    pub fn has(program: &str) -> bool {
         STAND_INS.iter().any(|(name, _)| *name == program)
             || ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"]
                 .iter()
