@@ -62,8 +62,14 @@ impl Printer {
 pub fn printable(text: &str) -> Cow<'_, str> {
     let harmless = |c: char| match c {
         '\n' | '\t' => true,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => false,
-        '\u{e0000}'..='\u{e007f}' => false,
+        // Zero-width space, bidirectional controls, separators, tags. The joiners stay: emoji are made of them.
+        '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => false,
         c => !c.is_control(),
     };
     if text.chars().all(harmless) {
