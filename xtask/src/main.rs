@@ -84,6 +84,8 @@ fn docs(what: &str) -> Result<()> {
 }
 
 fn bench(selection: &[&str]) -> Result<()> {
+    // The start-up benchmark runs the program as users build it.
+    cargo(&["build", "--release", "--package", "hanzo-dev"])?;
     let mut arguments = vec!["bench", "--package", "hanzo-benches"];
     arguments.extend(selection);
     cargo(&arguments)
