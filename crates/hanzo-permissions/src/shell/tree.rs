@@ -3,6 +3,7 @@
 //! The tree is walked without recursion, so nesting costs no stack, and both parsing and walking have a budget in
 //! steps rather than in time, so that the same text always gets the same answer.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -112,6 +113,25 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
+/// The text as the grammar may see it, byte for byte as long: letters for what is not ASCII, blanks for controls.
+///
+/// The grammar's scanner is C code that hands every code point to `isdigit`, which reads out of bounds for large ones:
+/// `echo {\u{10ffff}` crashed it. To bash all such characters are parts of words, as letters are. The words themselves
+/// are taken from the real text.
+fn mask(text: &str) -> Cow<'_, [u8]> {
+    let odd = |b: u8| !b.is_ascii() || (b.is_ascii_control() && !matches!(b, b'\n' | b'\t'));
+    if !text.bytes().any(odd) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    text.bytes()
+        .map(|b| match b {
+            b if !b.is_ascii() => b'x',
+            b if odd(b) => b' ',
+            b => b,
+        })
+        .collect()
+}
+
 fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     PARSER.with_borrow_mut(|slot| {
         if slot.is_none() {
@@ -120,7 +140,8 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
             *slot = Some(parser);
         }
         let Some(parser) = slot else { return Err(Opaque::Unsupported) };
-        let bytes = text.as_bytes();
+        let masked = mask(text);
+        let bytes: &[u8] = &masked;
         let mut progress = |_: &tree_sitter::ParseState| {
             if budget.spend_parse() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
