@@ -165,11 +165,12 @@ fn is_overgrown(text: &str) -> bool {
     let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
     let count = |wanted: &[u8]| text.bytes().filter(|b| wanted.contains(b)).count();
     count(b"({`") > MAX_OPENINGS
-        // What closes nothing, bars and hashes in a row, and `=~` outside a test are slow to recover from.
+        // What closes nothing, bars and hashes in a row, `=~` and `]]` outside a test are slow to recover from.
         || count(b")") > MAX_OPENINGS
         || count(b"|") > MAX_BARS
         || count(b"#") > MAX_BARS
         || text.matches("=~").count() > MAX_HEREDOCS
+        || text.matches("]]").count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
         || far * text.len() > MAX_LOOKAHEAD
 }
