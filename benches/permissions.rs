@@ -61,6 +61,7 @@ fn table(title: &str, limit: Duration, rounds: usize, cases: &[(String, Policy, 
 
 fn main() -> ExitCode {
     const KB16: usize = 16 * 1024;
+    const PARSED: usize = 3 * 1024;
     let deny = || policy(0).with_deny("Bash(rm -rf*)");
     let ordinary: Vec<(String, Policy, &str, Value)> = vec![
         ("`ls -la`, 3 rules".into(), policy(0), "proc.exec", command("ls -la")),
@@ -106,26 +107,43 @@ fn main() -> ExitCode {
         ("`function f {`", "function f { "),
         ("backslashes", "\\ "),
         ("newlines", "a\n"),
+        ("`)`", ")"),
+        ("bars", "|"),
         ("`git -a b`", "git -a b "),
         ("`watch`, each parsed again", "watch "),
         ("`eval`, each parsed again", "eval a; "),
     ];
-    let mut adversarial: Vec<(String, Policy, &str, Value)> = hostile
-        .iter()
-        .map(|(label, unit)| {
-            (
-                format!("15.9 kB of {label}"),
-                policy(50).with_deny("Bash(rm -rf*)"),
+    // Odd text is parsed up to 3 kB, plain words up to 16 kB: both sizes are the worst of their kind.
+    let mut adversarial: Vec<(String, Policy, &str, Value)> = Vec::new();
+    for (label, unit) in hostile {
+        for size in [PARSED, below] {
+            let policy = policy(50).with_deny("Bash(rm -rf*)");
+            adversarial.push((
+                format!("{size} bytes of {label}"),
+                policy,
                 "proc.exec",
-                command(repeat_to(unit, below)),
-            )
-        })
-        .collect();
+                command(repeat_to(unit, size)),
+            ));
+        }
+    }
+    // Found by searching for slow texts: just below the size at which odd text is no longer parsed, and as words.
+    for (prefix, unit, size) in [
+        ("", "&&]] ", PARSED),
+        ("", "=~ ", PARSED),
+        ("", "a|", PARSED),
+        ("&&", "#", PARSED),
+        ("echo ", "=~ ", below),
+        ("echo ", "]] ", below),
+    ] {
+        let label = format!("{size} bytes of `{prefix}` and `{unit}`");
+        let text = format!("{prefix}{}", repeat_to(unit, size - prefix.len()));
+        adversarial.push((label, policy(50).with_deny("Bash(rm -rf*)"), "proc.exec", command(text)));
+    }
     // Just under the numbers of openings at which the text is not parsed, with a long tail to look ahead into.
     for count in [2_usize, 7, 190] {
         for unit in ["a=(", "$(", "\"$(", "${x:-", "{ ", "`", "((", "$((", "<("] {
             let openings = unit.repeat(count.div_ceil(unit.matches(['(', '{', '`']).count()));
-            let text = format!("{openings}{}", repeat_to("a b;", below - openings.len()));
+            let text = format!("{openings}{}", repeat_to("a b;", PARSED - openings.len()));
             let label = format!("{count} openings with `{unit}`, then words");
             adversarial.push((label, policy(50).with_deny("Bash(rm -rf*)"), "proc.exec", command(text)));
         }

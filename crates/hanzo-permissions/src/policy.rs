@@ -127,13 +127,26 @@ impl Policy {
         if let Some(hit) = deny.as_ref().filter(|hit| hit.verdict == Match::Yes) {
             return hit.outcome(Decision::Deny, Basis::Rule, List::Deny);
         }
-        if let Some(hit) = &deny {
-            return hit.outcome(Decision::Ask, Basis::UnprovenDeny, List::Deny);
+        let ask = strongest(&self.ask, facts);
+        let asks = ask.as_ref().is_some_and(|hit| hit.verdict == Match::Yes);
+        let doubt = match (&deny, &ask) {
+            (Some(hit), _) => Some(hit.outcome(Decision::Ask, Basis::UnprovenDeny, List::Deny)),
+            (None, Some(hit)) if asks => return hit.outcome(Decision::Ask, Basis::Rule, List::Ask),
+            (None, Some(hit)) => Some(hit.outcome(Decision::Ask, Basis::UnprovenAsk, List::Ask)),
+            (None, None) => None,
+        };
+        // Doubt about a rule may tighten what holds without it, never loosen it: a mode of deny stays.
+        match doubt {
+            Some(doubt) if asks => doubt,
+            Some(doubt) => {
+                Some(self.settle(facts)).filter(|rest| rest.decision == Decision::Deny).unwrap_or(doubt)
+            }
+            None => self.settle(facts),
         }
-        if let Some(hit) = strongest(&self.ask, facts) {
-            let basis = if hit.verdict == Match::Yes { Basis::Rule } else { Basis::UnprovenAsk };
-            return hit.outcome(Decision::Ask, basis, List::Ask);
-        }
+    }
+
+    /// The decision where neither a deny nor an ask rule matches.
+    fn settle(&self, facts: &Facts<'_>) -> Outcome {
         if facts.ids().any(tools::is_user_decision) {
             return Outcome::without_rule(Decision::Ask, Basis::UserDecision);
         }

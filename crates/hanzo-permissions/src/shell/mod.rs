@@ -22,6 +22,10 @@ pub(crate) use words::{SimpleCommand, Word};
 /// Text above this size is opaque without a look at it.
 pub(crate) const MAX_COMMAND: usize = 16 * 1024;
 
+/// Text that is more than plain words is parsed up to this size. On hostile text the parser's time grows with the
+/// square of the length, in steps too small to report progress; at this size it still keeps within the limit.
+const MAX_ODD_COMMAND: usize = 3 * 1024;
+
 /// How many times the parser may report progress (every hundred of its operations) over one analysis.
 const PARSE_BUDGET: u32 = 48;
 /// How many nodes may be looked at over one analysis.
@@ -184,7 +188,8 @@ impl Analysis {
         let mut budget = Budget::new();
         let lexed = words::plain_commands(text);
         let text = &*words::without_continuations(text);
-        let tree = tree::find(text, &mut budget);
+        let limit = if lexed.is_ok() { MAX_COMMAND } else { MAX_ODD_COMMAND };
+        let tree = tree::find(text, limit, &mut budget);
         let mut plain = match lexed {
             Ok(commands) if tree.hard.is_some() || !agree(&commands, &tree.commands) => {
                 Err(tree.hard.unwrap_or(Opaque::Disagreement))

@@ -3,6 +3,7 @@
 //! The tree is walked without recursion, so nesting costs no stack, and both parsing and walking have a budget in
 //! steps rather than in time, so that the same text always gets the same answer.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -112,6 +113,25 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
+/// The text as the grammar may see it, byte for byte as long: letters for what is not ASCII, blanks for controls.
+///
+/// The grammar's scanner is C code that hands every code point to `isdigit`, which reads out of bounds for large ones:
+/// `echo {\u{10ffff}` crashed it. To bash all such characters are parts of words, as letters are. The words themselves
+/// are taken from the real text.
+fn mask(text: &str) -> Cow<'_, [u8]> {
+    let odd = |b: u8| !b.is_ascii() || (b.is_ascii_control() && !matches!(b, b'\n' | b'\t'));
+    if !text.bytes().any(odd) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    text.bytes()
+        .map(|b| match b {
+            b if !b.is_ascii() => b'x',
+            b if odd(b) => b' ',
+            b => b,
+        })
+        .collect()
+}
+
 fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
     PARSER.with_borrow_mut(|slot| {
         if slot.is_none() {
@@ -120,7 +140,8 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
             *slot = Some(parser);
         }
         let Some(parser) = slot else { return Err(Opaque::Unsupported) };
-        let bytes = text.as_bytes();
+        let masked = mask(text);
+        let bytes: &[u8] = &masked;
         let mut progress = |_: &tree_sitter::ParseState| {
             if budget.spend_parse() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
@@ -138,23 +159,20 @@ fn parse(text: &str, budget: &mut Budget) -> Result<Tree, Opaque> {
 /// again and again, which its progress reports do not count; for those the limits fall with the length of the text.
 fn is_overgrown(text: &str) -> bool {
     const MAX_OPENINGS: usize = 192;
+    const MAX_BARS: usize = 512;
     const MAX_HEREDOCS: usize = 16;
     const MAX_LOOKAHEAD: usize = 48 * 1024;
-    const MAX_WITH_EXPANSION: usize = 4 * 1024;
     let far = ["=(", "((", "${"].iter().map(|opening| text.matches(opening).count()).sum::<usize>();
-    text.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`')).count() > MAX_OPENINGS
+    let count = |wanted: &[u8]| text.bytes().filter(|b| wanted.contains(b)).count();
+    count(b"({`") > MAX_OPENINGS
+        // What closes nothing, bars and hashes in a row, `=~` and `]]` outside a test are slow to recover from.
+        || count(b")") > MAX_OPENINGS
+        || count(b"|") > MAX_BARS
+        || count(b"#") > MAX_BARS
+        || text.matches("=~").count() > MAX_HEREDOCS
+        || text.matches("]]").count() > MAX_OPENINGS
         || text.matches("<<").count() > MAX_HEREDOCS
         || far * text.len() > MAX_LOOKAHEAD
-        || (text.len() > MAX_WITH_EXPANSION && has_compound_expansion(text))
-}
-
-/// Whether some `${` is not just `${name}`. In the others every word is looked for up to the end of the text.
-fn has_compound_expansion(text: &str) -> bool {
-    text.match_indices("${").any(|(at, opening)| {
-        let name = &text[at + opening.len()..];
-        let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
-        end == 0 || !name[end..].starts_with('}')
-    })
 }
 
 /// What a walk over the tree of some text found.
@@ -168,10 +186,10 @@ pub(super) struct Found {
     pub(super) documents: Vec<String>,
 }
 
-/// Finds the commands of `text`.
-pub(super) fn find(text: &str, budget: &mut Budget) -> Found {
+/// Finds the commands of `text`, which is not parsed when it is longer than `limit`.
+pub(super) fn find(text: &str, limit: usize, budget: &mut Budget) -> Found {
     let mut found = Found::default();
-    if budget.is_spent() || is_overgrown(text) {
+    if text.len() > limit || budget.is_spent() || is_overgrown(text) {
         found.hard = Some(Opaque::TooComplex);
         return found;
     }

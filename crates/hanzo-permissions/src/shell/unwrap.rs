@@ -6,7 +6,7 @@
 
 use super::tree::{self, Found};
 use super::words::{self, SimpleCommand, Word};
-use super::{Budget, MAX_DEPTH, Opaque};
+use super::{Budget, MAX_DEPTH, MAX_ODD_COMMAND, Opaque};
 
 /// What stands after a wrapper's own options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,7 +306,7 @@ impl Collector {
         if text.chars().find_map(words::suspicious).is_some() {
             self.mark(Opaque::ControlCharacter);
         }
-        let found = tree::find(&words::without_continuations(text), &mut self.budget);
+        let found = tree::find(&words::without_continuations(text), MAX_ODD_COMMAND, &mut self.budget);
         self.add(found, depth + 1);
     }
 

@@ -85,3 +85,37 @@ fn a_quoted_word_is_not_several() {
     assert_eq!(bash(&policy, "find . -name \"x -delete\""), Decision::Allow);
     assert_eq!(bash(&policy, "find . -name x -delete"), Decision::Ask);
 }
+
+#[test]
+fn characters_outside_ascii_crash_no_scanner() {
+    let policy = policy(&["Bash(echo:*)"], &[], &["Bash(rm -rf*)"]);
+    for character in ['\u{e9}', '\u{ffff}', '\u{1f600}', '\u{10ffff}', '\0', '\u{7f}', '\r'] {
+        for around in [
+            "echo {@}",
+            "echo {@",
+            "{1..@}",
+            "echo {1..@",
+            "<<@\na\n@\n",
+            "@",
+            "$@",
+            "${@",
+            "a[@]=1",
+            "echo [[ @",
+            "echo \"@",
+            "@=(",
+        ] {
+            // A parser is kept per thread; each text must leave it fit for the next.
+            for _ in 0..3 {
+                let line = around.replace('@', &character.to_string());
+                assert_ne!(bash(&policy, &line), Decision::Deny, "{line:?}");
+            }
+        }
+    }
+    assert_eq!(
+        bash(&policy, "echo 'gr\u{fc}n' \u{1f600}"),
+        Decision::Allow,
+        "words of any language are words"
+    );
+    assert_eq!(bash(&policy, "rm -rf \u{1f600}\u{e9}"), Decision::Deny);
+    assert_eq!(bash(&policy, "rm -rf x\r\n"), Decision::Deny);
+}
