@@ -53,12 +53,25 @@ pub fn are_our_own() -> bool {
     std::env::var_os(DIRECTORY_VARIABLE).is_none()
 }
 
-/// The cases of `file`, or `None` when a directory given through the environment leaves that file out.
+/// The cases of `file`: at least `promised` of them when they are our own, none when a directory given through the
+/// environment leaves that file out.
 ///
 /// # Panics
 /// When the file is unreadable or does not have the shape the runner expects: a broken vector is a failed test.
-pub fn load<C: DeserializeOwned>(file: &str) -> Option<VectorFile<C>> {
-    load_from(&directory(), file, are_our_own())
+pub fn cases<C: DeserializeOwned>(file: &str, promised: usize) -> Vec<C> {
+    let Some(loaded) = load_from(&directory(), file, are_our_own()) else {
+        report(&format!("skipped: there is no {file} in {}", directory().display()));
+        return Vec::new();
+    };
+    let found = loaded.cases.len();
+    assert!(!are_our_own() || found >= promised, "{file} promises {promised} cases and has {found}");
+    report(&format!("{file}: {found} cases"));
+    loaded.cases
+}
+
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and when the test fails")]
+fn report(text: &str) {
+    println!("{text}");
 }
 
 fn load_from<C: DeserializeOwned>(directory: &Path, file: &str, all_required: bool) -> Option<VectorFile<C>> {

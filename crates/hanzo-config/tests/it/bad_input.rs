@@ -1,6 +1,7 @@
 //! Files that are wrong in every way: a clear error with its place, never a panic.
 
 use hanzo_config::{ConfigError, LoadedConfig, MAX_FILE_SIZE, WarningKind};
+use hanzo_testkit::scale::rounds;
 use proptest::prelude::*;
 
 use crate::world::World;
@@ -240,7 +241,7 @@ fn documents() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(2_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -1,6 +1,7 @@
 //! Laws that hold for every input.
 
 use hanzo_permissions::{Basis, Call, Decision, Policy, Rule, offers};
+use hanzo_testkit::scale::rounds;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -102,7 +103,7 @@ fn calls() -> impl Strategy<Value = (String, Value)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(30_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn explaining_and_deciding_agree(policy in policies(), (tool, args) in calls()) {

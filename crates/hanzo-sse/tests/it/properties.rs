@@ -1,6 +1,7 @@
 //! Random streams: the parser agrees with the naive one, and with itself however the stream is cut.
 
 use hanzo_sse::{SseError, SseFrame, SseFrameBuffer};
+use hanzo_testkit::scale::rounds;
 use proptest::prelude::*;
 
 use crate::reference::{self, Outcome};
@@ -109,7 +110,7 @@ fn run<'a>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(80_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whole_streams_mean_what_the_standard_says(bytes in stream()) {
