@@ -9,6 +9,7 @@
 //! `.GIT/Hooks` is the same directory. (A Linux directory with the `casefold` attribute is not recognised.)
 
 use std::{
+    collections::HashMap,
     ffi::OsStr,
     fs,
     path::{Component, Path, PathBuf},
@@ -216,12 +217,14 @@ pub fn writable_roots(config: &SandboxConfig, workspace: &Path) -> Vec<PathBuf> 
     kept
 }
 
-/// Everything protected under `config`: in each writable root, plus `never_write`, plus the unreadable set
+/// Everything protected under `config`: in the workspace and each `allow_write` root, plus `never_write`, plus the unreadable set
 /// (what may not be read may not be replaced either).
 pub fn protected_under(config: &SandboxConfig, workspace: &Path) -> Vec<Protected> {
     let mut found = protected_in(workspace);
-    for root in writable_roots(config, workspace) {
-        for protected in protected_in(&root) {
+    let listed: &[PathBuf] =
+        if config.mode == IsolationMode::Allowlist { &config.allowed_paths } else { &[] };
+    for root in listed.iter().chain(&config.allow_write) {
+        for protected in protected_in(&workspace.join(root)) {
             if !found.contains(&protected) {
                 found.push(protected);
             }
@@ -343,8 +346,23 @@ impl PathSet {
     }
 }
 
+/// Most entries share a few parents, which are resolved once: this runs for every write.
 fn resolve_all(named: &[PathBuf]) -> Vec<PathBuf> {
-    named.iter().filter_map(|path| canonical::resolve(path).filter(|real| real != path)).collect()
+    let mut parents: HashMap<&Path, Option<PathBuf>> = HashMap::new();
+    let mut found = Vec::new();
+    for path in named {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let parent = parents.entry(parent).or_insert_with(|| canonical::resolve(parent));
+        let Some(mut real) = parent.as_ref().map(|parent| parent.join(name)) else { continue };
+        if real.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            let Some(target) = canonical::resolve(&real) else { continue };
+            // Both: the link itself may not be replaced, and what it leads to may not be changed.
+            found.push(std::mem::replace(&mut real, target));
+        }
+        found.push(real);
+    }
+    found.retain(|real| !named.contains(real));
+    found
 }
 
 /// Whether `relative` (beneath a writable root) is a control file of *any* git directory in it: nested

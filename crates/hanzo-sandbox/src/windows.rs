@@ -166,21 +166,21 @@ enum Dots {
 }
 
 fn walk(place: &mut Place, whole: &str, rest: &str, dots: Dots) -> Result<(), WindowsPathError> {
+    // Names first, all of them: a `..` must not hide a bad name that comes after it.
+    for name in rest.split('\\').filter(|name| !name.is_empty()) {
+        if !matches!(name, "." | "..") || dots == Dots::Literal {
+            check_component(name)?;
+        }
+    }
     for name in rest.split('\\') {
         match name {
-            "." | ".." if dots == Dots::Literal => {
-                return Err(WindowsPathError::Trailing { name: name.to_owned() });
-            }
             "" | "." => {}
             ".." => {
                 if place.names.pop().is_none() {
                     return Err(WindowsPathError::Outside { path: whole.to_owned(), root: place.text() });
                 }
             }
-            name => {
-                check_component(name)?;
-                place.names.push(name.to_owned());
-            }
+            name => place.names.push(name.to_owned()),
         }
     }
     Ok(())

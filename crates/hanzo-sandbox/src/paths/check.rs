@@ -89,6 +89,10 @@ impl Workspace {
         if is_git_control(location.strip_prefix(&root.real).unwrap_or(location), case) {
             return refuse(location);
         }
+        let is_move = matches!(change, Change::MoveAway | Change::MoveHere);
+        if is_move && let Some(held) = self.root_within(location) {
+            return refuse(held);
+        }
         match change {
             // A *file* called `.git` names the repository that git will use from here.
             Change::Content if is_dot_git(location, case) => return refuse(location),
@@ -113,6 +117,14 @@ impl Workspace {
             }
         }
         Ok(())
+    }
+}
+
+impl Workspace {
+    /// A root that is `location` or beneath it: moving it would pull the ground from under the descriptor.
+    fn root_within(&self, location: &Path) -> Option<&Path> {
+        let ordinary = self.resolver.roots.0.iter().filter(|root| root.kind == RootKind::Ordinary);
+        ordinary.map(|root| root.real.as_path()).find(|real| real.starts_with(location))
     }
 }
 

@@ -131,7 +131,7 @@ fn closed_directories_and_read_only_files_stay_as_they_are() {
         fs::create_dir(&closed).unwrap();
         fs::write(closed.join("f"), "f").unwrap();
         fs::write(&frozen, "frozen").unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         fs::set_permissions(&frozen, fs::Permissions::from_mode(0o444)).unwrap();
         let ws = stage.open(how);
         let (read, replaced) = (ws.open_read(p("closed/f")), ws.replace(p("frozen"), b"x"));

@@ -15,7 +15,7 @@ use hanzo_sandbox::{
     paths::{Access, Facilities, FileKind, Overwrite, PathError, Resolution, TmpMapping, WriteMode},
 };
 
-use crate::stage::{each_way, is_outside, is_unreadable, read};
+use crate::stage::{each_way, is_outside, is_protected, is_unreadable, read};
 
 fn p(text: &str) -> &Path {
     Path::new(text)
@@ -199,6 +199,31 @@ fn rename_moves_between_writable_roots_only() {
         assert!(is_outside(&ws.rename(&extra.join("moved"), &stage.outside.join("m"), Overwrite::Replace)));
         assert!(is_outside(&ws.rename(&stage.outside.join("secret.txt"), p("got"), Overwrite::Replace)));
         stage.assert_outside_untouched();
+    });
+}
+
+#[test]
+fn a_root_cannot_be_moved_away() {
+    each_way(|stage, how| {
+        let config = SandboxConfig { allow_write: vec![stage.base.clone()], ..SandboxConfig::default() };
+        let ws = stage.open_config(&config, how);
+        assert!(is_protected(&ws.rename(&stage.ws, &stage.base.join("moved"), Overwrite::Refuse)));
+        ws.rename(&stage.outside, &stage.base.join("moved"), Overwrite::Refuse).unwrap();
+        assert!(stage.ws.exists() && !stage.outside.exists());
+    });
+}
+
+#[test]
+fn a_workspace_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    each_way(|stage, how| {
+        let ws = stage.open(how);
+        shared(&ws);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| read(&ws, "dir/file.txt").unwrap())).collect();
+            assert!(readers.into_iter().all(|reader| reader.join().unwrap() == "file"));
+        });
     });
 }
 

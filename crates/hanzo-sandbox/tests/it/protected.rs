@@ -22,12 +22,12 @@ mod enforced {
     use std::{fs, os::unix::fs::symlink};
 
     use hanzo_sandbox::{
-        IsolationMode, SandboxConfig,
-        paths::{Overwrite, WriteMode},
+        IsolationMode, Reads, SandboxConfig,
+        paths::{Overwrite, Workspace, WriteMode},
     };
 
     use super::p;
-    use crate::stage::{each_way, is_protected, read};
+    use crate::stage::{each_way, is_outside, is_protected, read};
 
     const FILES: &[&str] = &[
         ".git/hooks/pre-commit",
@@ -131,6 +131,29 @@ mod enforced {
             fs::hard_link(stage.ws.join("real-git/config"), stage.ws.join("innocent")).unwrap();
             assert!(is_protected(&ws.open_write(p("innocent"), WriteMode::Append)));
             assert_eq!(fs::read(stage.ws.join("real-git/config")).unwrap(), b"mine");
+        });
+    }
+
+    #[test]
+    fn a_linked_worktree_may_be_committed_to_but_not_rewired() {
+        each_way(|_, how| {
+            let (_dir, base) = super::repository();
+            super::git(&base.join("main"), &["worktree", "add", "-q", "../linked"]);
+            let config = SandboxConfig { reads: Reads::Workspace, ..SandboxConfig::default() };
+            let ws = Workspace::open_with(&base.join("linked"), &config, how).unwrap();
+            let common = base.join("main/.git");
+            ws.replace(&common.join("worktrees/linked/COMMIT_EDITMSG"), b"message").unwrap();
+            ws.create_new(&common.join("refs/heads/new")).unwrap();
+            for name in [
+                "hooks/pre-commit",
+                "config",
+                "worktrees/linked/config.worktree",
+                "worktrees/linked/commondir",
+            ] {
+                assert!(is_protected(&ws.replace(&common.join(name), b"evil")), "{name}");
+            }
+            assert!(is_protected(&ws.replace(p(".git"), b"gitdir: evil")));
+            assert!(is_outside(&ws.replace(&base.join("main/file"), b"x")), "the other tree is not ours");
         });
     }
 
