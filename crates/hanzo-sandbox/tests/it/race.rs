@@ -28,7 +28,7 @@ fn rounds() -> usize {
 
 /// `ws/spot` is by turns a directory with `f` in it and a link to `outside`, which has an `f` too.
 fn prepare() -> Stage {
-    let stage = Stage::new();
+    let stage = Stage::in_memory();
     fs::create_dir(stage.ws.join("spot")).unwrap();
     fs::write(stage.ws.join("spot/f"), "inside").unwrap();
     fs::write(stage.outside.join("f"), "SECRET").unwrap();
@@ -164,22 +164,45 @@ fn write_somehow(ws: &Workspace, round: usize) -> bool {
 #[test]
 fn checking_and_then_opening_leaks() {
     let stage = prepare();
-    let is_soak = std::env::var_os("HANZO_SOAK").is_some();
     let path = stage.ws.join("spot/f");
-    let ((tally, tried), swaps) = while_swapping(&stage.ws, || {
-        let (mut tally, mut tried) = (Tally::default(), 0_u64);
-        let end = Instant::now() + Duration::from_mins(1);
-        while Instant::now() < end && if is_soak { tried < 100_000 } else { tally.leaked == 0 } {
-            tried += 1;
-            let content = match path.canonicalize() {
-                Ok(real) if real.starts_with(&stage.ws) => fs::read_to_string(&path),
-                Ok(_) => Err(std::io::Error::other("outside")),
-                Err(error) => Err(error),
-            };
-            tally.count(content);
-        }
-        (tally, tried)
+    let (tally, swaps) = while_swapping(&stage.ws, || {
+        control(|| match path.canonicalize() {
+            Ok(real) if real.starts_with(&stage.ws) => fs::read_to_string(&path).ok(),
+            _ => None,
+        })
     });
-    eprintln!("control: {tally:?} in {tried} rounds, swaps={swaps}");
-    assert!(tally.leaked > 0, "the control did not leak in {tried} rounds: the race is not being exercised");
+    eprintln!("control, read: {tally:?} swaps={swaps}");
+    assert!(tally.leaked > 0, "the control did not leak, so the race is not being exercised: {tally:?}");
+}
+
+/// The same for writing: a checked path, then a plain write, reaches the outside.
+#[test]
+fn checking_and_then_writing_leaks() {
+    let stage = prepare();
+    let (path, outside) = (stage.ws.join("spot/f"), stage.outside.join("f"));
+    let (tally, swaps) = while_swapping(&stage.ws, || {
+        control(|| match path.canonicalize() {
+            Ok(real) if real.starts_with(&stage.ws) => {
+                fs::write(&path, "overwritten").ok()?;
+                let is_leak = fs::read_to_string(&outside).unwrap() == "overwritten";
+                fs::write(&outside, "SECRET").unwrap();
+                Some(if is_leak { "SECRET".to_owned() } else { String::new() })
+            }
+            _ => None,
+        })
+    });
+    eprintln!("control, write: {tally:?} swaps={swaps}");
+    assert!(tally.leaked > 0, "the control did not leak, so the race is not being exercised: {tally:?}");
+}
+
+/// Runs the unsafe way until it leaks, or for all rounds of a soak, but not for ever.
+fn control(mut attempt: impl FnMut() -> Option<String>) -> Tally {
+    let is_soak = std::env::var_os("HANZO_SOAK").is_some();
+    let end = Instant::now() + Duration::from_mins(1);
+    let (mut tally, mut tried) = (Tally::default(), 0);
+    while Instant::now() < end && if is_soak { tried < rounds() } else { tally.leaked == 0 } {
+        tried += 1;
+        tally.count(attempt().ok_or("refused"));
+    }
+    tally
 }

@@ -29,7 +29,15 @@ pub struct Stage {
 impl Stage {
     /// `ws/inside.txt`, `ws/dir/file.txt`, and `outside/secret.txt` beside the workspace.
     pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::with(tempfile::tempdir().unwrap())
+    }
+
+    /// In memory, where a flush costs nothing and so does not set the pace of a race.
+    pub fn in_memory() -> Self {
+        Self::with(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn with(dir: TempDir) -> Self {
         let base = dir.path().canonicalize().unwrap();
         let (ws, outside) = (base.join("ws"), base.join("outside"));
         fs::create_dir_all(ws.join("dir")).unwrap();
