@@ -51,7 +51,7 @@ pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// `/work` contains `/work/a` and itself, but not `/workspace2`.
+/// `/a/b` contains `/a/b/c` and itself, but not `/a/b2`.
 pub(crate) fn contains(root: &Path, path: &Path) -> bool {
     path.starts_with(root)
 }

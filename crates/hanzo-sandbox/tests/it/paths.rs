@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{ErrorKind, Write},
+    os::fd::OwnedFd,
     os::unix::{
         ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt, symlink},
@@ -309,11 +310,20 @@ fn tmp_is_the_jails_own() {
         let alias = stage.base.join("tmp");
         fs::create_dir(&alias).unwrap();
         fs::write(alias.join("real"), "host").unwrap();
+        // Reading everything must not mean reading the host's directory of that name.
+        let free: OwnedFd = fs::File::open(&private).unwrap().into();
+        let free = stage
+            .open_config(&SandboxConfig::default(), how)
+            .with_tmp(TmpMapping { alias: alias.clone(), directory: free });
         let ws = stage.open(how).with_tmp(TmpMapping { alias: alias.clone(), directory });
         ws.create_new(&alias.join("x")).unwrap().write_all(b"private").unwrap();
         assert_eq!(fs::read(private.join("x")).unwrap(), b"private");
         assert!(!alias.join("x").exists());
-        assert!(ws.open_read(&alias.join("real")).is_err(), "the host's file is not there");
+        for ws in [&ws, &free] {
+            let missing = ws.open_read(&alias.join("real")).unwrap_err();
+            assert_eq!(missing.io_kind(), Some(ErrorKind::NotFound), "the host's file is not there");
+            assert_eq!(read(ws, alias.join("x")).unwrap(), "private");
+        }
         symlink(alias.join("x"), private.join("again")).unwrap();
         assert_eq!(read(&ws, alias.join("again")).unwrap(), "private");
         symlink(stage.outside.join("secret.txt"), private.join("out")).unwrap();

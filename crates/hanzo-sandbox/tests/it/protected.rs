@@ -103,6 +103,8 @@ mod enforced {
                 assert!(is_protected(&ws.create_new(p(place))), "a `.git` file points elsewhere");
                 assert!(!stage.ws.join(place).exists());
             }
+            // `.config/git` is protected, so a whole `.config` does not arrive either while there is none.
+            assert!(is_protected(&ws.rename(p("prepared"), p(".config"), Overwrite::Refuse)));
             ws.rename(p("prepared"), p("nested/other"), Overwrite::Refuse).unwrap();
         });
     }
