@@ -11,7 +11,7 @@
 //!   out are refused by name.
 //! * Devices, FIFOs and sockets are refused before they are opened: a FIFO cannot hang a tool, and looking at a
 //!   watchdog does not start it.
-//! * Reads outside follow [`Reads`](crate::Reads). The unreadable list holds everywhere, and so does a short list of
+//! * Reads outside follow [`Reads`]. The unreadable list holds everywhere, and so does a short list of
 //!   kernel files that hold secrets of running processes (`/proc/<pid>/…`, our own environment among them).
 //! * **Hard links** cannot be told from the file they were made from. Writing through one is allowed, because
 //!   package stores and git worktrees are full of them; [`Workspace::replace`] gives the name a new file and leaves

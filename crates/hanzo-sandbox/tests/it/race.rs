@@ -131,6 +131,7 @@ fn writers_never_touch_the_outside() {
         let stage = prepare();
         let config = SandboxConfig { reads: Reads::Workspace, ..SandboxConfig::default() };
         let ws = stage.open_config(&config, how);
+        let before = touched(&stage.outside);
         let (tally, swaps) = while_swapping(&stage.ws, || {
             repeat(|tally, round| {
                 if write_somehow(&ws, round) {
@@ -146,9 +147,18 @@ fn writers_never_touch_the_outside() {
         for name in ["f", "secret.txt"] {
             assert_eq!(fs::read_to_string(stage.outside.join(name)).unwrap(), "SECRET", "{name}");
         }
+        assert_eq!(touched(&stage.outside), before, "something came and went outside");
         report("write", how, &tally, swaps);
         assert!(tally.inside > 0 && tally.refused > 0, "the swap was not felt: {tally:?}");
     }
+}
+
+/// Times of change: a file made and removed again leaves no name behind, but it does leave these.
+fn touched(outside: &Path) -> Vec<(i64, i64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    [outside.to_owned(), outside.join("f"), outside.join("secret.txt")]
+        .map(|path| fs::metadata(path).map(|meta| (meta.ctime(), meta.ctime_nsec())).unwrap())
+        .to_vec()
 }
 
 /// The last component is swapped: a plain file, by turns a link to the outside or a FIFO.
