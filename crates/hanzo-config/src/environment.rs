@@ -37,6 +37,12 @@ pub const ENVIRONMENT: &[EnvVar] = &[
         doc: "Parent of the user's settings directory, instead of `~/.config`",
     },
     EnvVar { name: "APPDATA", key: None, doc: "Parent of the user's settings directory on Windows" },
+    EnvVar {
+        name: "XDG_DATA_HOME",
+        key: None,
+        doc: "Parent of the directory of what the program itself keeps, instead of `~/.local/share`",
+    },
+    EnvVar { name: "LOCALAPPDATA", key: None, doc: "Like `XDG_DATA_HOME`, on Windows" },
     EnvVar { name: "HOME", key: None, doc: "The home directory" },
     EnvVar { name: "USERPROFILE", key: None, doc: "The home directory on Windows" },
     EnvVar { name: "LC_ALL", key: None, doc: "Language of the interface, when no setting names one" },
@@ -83,6 +89,20 @@ pub fn user_config_dir(environment: &Environment, platform: Platform) -> Option<
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
             .or_else(|| home_dir(environment, platform).map(|home| home.join(".config"))),
+    };
+    parent.map(|parent| parent.join("hanzo"))
+}
+
+/// The directory of what the program itself keeps (threads, checkpoints): `hanzo` in `XDG_DATA_HOME` or
+/// `~/.local/share`, or in `%LocalAppData%` on Windows. `None` when nothing says where the user lives.
+pub fn user_data_dir(environment: &Environment, platform: Platform) -> Option<PathBuf> {
+    let parent = match platform {
+        Platform::Windows => environment.get("LOCALAPPDATA").map(PathBuf::from),
+        Platform::Unix => environment
+            .get("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| home_dir(environment, platform).map(|home| home.join(".local/share"))),
     };
     parent.map(|parent| parent.join("hanzo"))
 }

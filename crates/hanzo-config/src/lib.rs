@@ -47,7 +47,7 @@ mod shape;
 mod trust;
 
 pub use default_file::{default_file, ignore_local_tier, write_default};
-pub use environment::{ENVIRONMENT, EnvVar, Platform, home_dir, user_config_dir};
+pub use environment::{ENVIRONMENT, EnvVar, Platform, home_dir, user_config_dir, user_data_dir};
 pub use error::{ConfigError, Disabled, DisabledReason, Warning, WarningKind};
 pub use expand::Environment;
 pub use flags::FlagOverride;

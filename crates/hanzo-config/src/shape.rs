@@ -202,7 +202,10 @@ const SANDBOX: &[Field] = &[
 
 const LIMITS: &[Field] = &[
     field("memory_mb", Shape::Integer { min: 16, max: 16_777_216 }),
-    field("cpu_cores", Shape::Number { min: 0.1, max: 4096.0 }),
+    field("cpu_seconds", Shape::Integer { min: 1, max: DAY_SECONDS }),
+    field("processes", Shape::Integer { min: 1, max: 4_194_304 }),
+    field("file_size_mb", Shape::Integer { min: 1, max: 16_777_216 }),
+    field("open_files", Shape::Integer { min: 16, max: 1_048_576 }),
 ];
 
 const HOOK: &[Field] = &[

@@ -1,5 +1,6 @@
 //! The command line as data. What stands here is the help text, the manual page and `docs/cli.md`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -8,8 +9,8 @@ use clap_complete::Shell;
 /// A coding agent and tool server for any model, under a policy you understand
 ///
 /// Settings come from three tiers (user, project, local), the environment and the command line; `hanzo-dev config
-/// explain KEY` says where a value came from. Exit codes: 0 success, 1 failure, 2 usage, 42 bad input, 52 broken
-/// settings.
+/// explain KEY` says where a value came from. Exit codes: 0 success, 1 failure, 2 usage, 42 bad input, 44
+/// sandbox, 52 broken settings.
 #[derive(Debug, Parser)]
 #[command(name = "hanzo-dev", version = env!("HANZO_DEV_VERSION"), arg_required_else_help = true)]
 pub struct Cli {
@@ -59,6 +60,39 @@ pub enum Command {
     /// Ask what the policy says about a tool call
     #[command(subcommand)]
     Permissions(PermissionsCommand),
+
+    /// Run a command in the jail the agent's commands run in, or explain that jail
+    ///
+    /// Everything is read-only but the workspace and a private `/tmp`; the network is off and credentials cannot be read.
+    /// For example `hanzo-dev sandbox -- cargo test`. The exit code is the command's own; 124 when it timed out, 44 when it
+    /// could not be confined.
+    Sandbox {
+        /// Print the level in force, what may be written, what is missing and how to get it
+        #[arg(long, conflicts_with = "command")]
+        explain: bool,
+        /// Print JSON, with `--explain`
+        #[arg(long, requires = "explain")]
+        json: bool,
+        /// Let the command write to DIR too
+        #[arg(long, value_name = "DIR")]
+        write: Vec<PathBuf>,
+        /// Let the command reach the network
+        #[arg(long)]
+        network: bool,
+        /// Kill the command and all it started after SECONDS
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+        timeout: Option<u64>,
+        /// The command and its arguments
+        #[arg(last = true, value_name = "CMD", required_unless_present = "explain")]
+        command: Vec<OsString>,
+    },
+
+    /// Check that everything is in order: settings, sandbox, git
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 
     /// Print a completion script for a shell
     ///

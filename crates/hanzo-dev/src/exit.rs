@@ -15,6 +15,8 @@ pub enum Exit {
     Usage = 2,
     /// What was given to work on makes no sense.
     BadInput = 42,
+    /// The sandbox could not be made.
+    Sandbox = 44,
     /// A settings file is broken.
     Config = 52,
 }
@@ -26,6 +28,7 @@ impl Exit {
         (Self::Failure, "something failed"),
         (Self::Usage, "the command line makes no sense"),
         (Self::BadInput, "an input (`--args`, `--rules`) makes no sense"),
+        (Self::Sandbox, "a command could not be confined, so it was not run"),
         (Self::Config, "a settings file is broken; nothing was done"),
     ];
 

@@ -5,15 +5,20 @@ pub mod cli;
 mod commands;
 pub mod exit;
 mod output;
+pub mod sandbox;
+#[cfg(target_os = "linux")]
+pub mod spawner;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
+use crate::sandbox::Overrides;
 
 /// Runs the program with `arguments`, the program's own name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -29,9 +34,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             };
         }
     };
-    let outcome = outcome.and_then(|()| printer.flush());
+    let outcome = outcome.and_then(|code| printer.flush().map(|()| code));
     match outcome {
-        Ok(()) => Exit::Ok.into(),
+        Ok(code) => code,
         // Whoever reads us has had enough, as in `hanzo-dev config show | head -1`.
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
         Err(failure) => {
@@ -41,12 +46,23 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(cli: &Cli, printer: &mut Printer) -> Result<(), Failure> {
+fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
+    let global = &cli.global;
     match &cli.command {
-        Command::Setup { project, local } => commands::setup::run(&cli.global, *project, *local, printer),
-        Command::Config(command) => commands::config::run(&cli.global, command, printer),
-        Command::Permissions(command) => commands::permissions::run(&cli.global, command, printer),
-        Command::Completions { shell } => commands::completions::shell(*shell, printer),
-        Command::Man => commands::completions::man(printer),
+        Command::Setup { project, local } => commands::setup::run(global, *project, *local, printer)?,
+        Command::Config(command) => commands::config::run(global, command, printer)?,
+        Command::Permissions(command) => commands::permissions::run(global, command, printer)?,
+        Command::Sandbox { explain, json, write, network, timeout, command } => {
+            let timeout = timeout.map(Duration::from_secs);
+            let overrides = Overrides { write: write.clone(), network: *network, timeout };
+            return match explain {
+                true => commands::sandbox::explain(global, &overrides, *json, printer),
+                false => commands::sandbox::run(global, &overrides, command, printer),
+            };
+        }
+        Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
+        Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
+        Command::Man => commands::completions::man(printer)?,
     }
+    Ok(Exit::Ok.into())
 }

@@ -3,7 +3,7 @@
 //! * [`message`]: what is said to a model and what it answers.
 //! * [`tool`], [`envelope`], [`primitives`]: the tool contract.
 //! * [`item`], [`event`], [`engine`]: the engine API, thread → turn → item.
-//! * [`roles`]: what a turn needs filled.
+//! * [`roles`]: what a turn needs filled. [`spawn`]: how processes are started.
 //! * [`ids`], [`usage`]: identifiers, tokens and money.
 //! * [`schema`]: the JSON Schemas of all of it.
 
@@ -18,6 +18,7 @@ pub mod message;
 pub mod primitives;
 pub mod roles;
 pub mod schema;
+pub mod spawn;
 pub mod tool;
 pub mod usage;
 

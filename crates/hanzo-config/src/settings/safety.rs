@@ -179,8 +179,14 @@ pub enum BashJail {
 pub struct Limits {
     /// Memory in MiB. Unset: no limit.
     pub memory_mb: Option<u64>,
-    /// Processor cores. Unset: no limit.
-    pub cpu_cores: Option<f64>,
+    /// Processor time of one process, in seconds. Unset: no limit.
+    pub cpu_seconds: Option<u64>,
+    /// Processes and threads alive at once. Unset: 4096, which stops a fork bomb.
+    pub processes: Option<u64>,
+    /// The size of a file a command may write, in MiB. Unset: no limit.
+    pub file_size_mb: Option<u64>,
+    /// Open files of one process. Unset: the system's limit.
+    pub open_files: Option<u64>,
 }
 
 /// A program run before or after tool calls.

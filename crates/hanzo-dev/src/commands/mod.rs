@@ -2,6 +2,8 @@
 
 pub mod completions;
 pub mod config;
+pub mod doctor;
 pub mod permissions;
+pub mod sandbox;
 mod settings;
 pub mod setup;
