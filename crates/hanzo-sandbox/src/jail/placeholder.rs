@@ -40,6 +40,11 @@ impl Placeholders {
             if !roots.iter().any(|root| path.starts_with(root)) || fs::symlink_metadata(path).is_ok() {
                 continue;
             }
+            // Another command already runs behind one.
+            let held = |standing: &Standing| path.starts_with(&standing.path) && standing.path.exists();
+            if self.standing.iter().any(held) {
+                continue;
+            }
             // Only the first missing part: an empty read-only directory there has no way to what lies beneath.
             let mut first = path.clone();
             while let Some(parent) = first.parent().filter(|parent| fs::symlink_metadata(parent).is_err()) {

@@ -91,7 +91,11 @@ const NETWORK_WORDS: &[&str] = &[
     "getaddrinfo enotfound",
     "failed to lookup address",
     "no route to host",
+    "couldn't connect to server",
 ];
+
+/// A refusal there is the program's own: every jail has a loopback, and nobody may be listening.
+const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "::1"];
 
 impl Denial {
     /// Looks for a denial in the end of a failed command's output. `writable` are the directories the jail leaves writable:
@@ -114,7 +118,10 @@ impl Denial {
             let kind = if has("read-only file system") || has("erofs") {
                 // Inside the writable set only a protected path is read-only, so this is always ours.
                 DenialKind::Write(path)
-            } else if network == Network::Off && NETWORK_WORDS.iter().any(|words| has(words)) {
+            } else if network == Network::Off
+                && NETWORK_WORDS.iter().any(|words| has(words))
+                && !LOOPBACK.iter().any(|name| has(name))
+            {
                 DenialKind::Network
             } else if (has("permission denied") || has("eacces")) && path.is_some() && !own {
                 DenialKind::Write(path)

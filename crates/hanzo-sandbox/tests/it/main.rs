@@ -1,0 +1,15 @@
+//! Integration tests of the jail. Each escape is tried outside first, where it must work: an attempt that fails everywhere
+//! proves nothing.
+
+#![cfg(target_os = "linux")]
+
+mod escape;
+mod escape_kernel;
+mod escape_net;
+mod escape_protected;
+mod kill;
+mod ladder;
+mod limits;
+mod probes;
+mod support;
+mod work;
