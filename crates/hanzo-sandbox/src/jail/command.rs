@@ -327,7 +327,7 @@ pub(crate) fn pipe() -> io::Result<(std::fs::File, OwnedFd)> {
 fn drop_capabilities(namespaces: bool) -> Result<(), StepError> {
     let _ = rustix::thread::clear_ambient_capability_set();
     if !namespaces {
-        drop_bounding_set()?;
+        drop_bounding_set();
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
@@ -340,7 +340,7 @@ fn drop_capabilities(namespaces: bool) -> Result<(), StepError> {
 }
 
 /// Without this a program run as uid 0 gets its capabilities back at exec. Once per supervisor: it is inherited.
-pub(crate) fn drop_bounding_set() -> Result<(), StepError> {
+pub(crate) fn drop_bounding_set() {
     use rustix::thread::CapabilitiesSecureBits as Bits;
     for capability in CapabilitySet::all().iter() {
         // Refused to who lacks CAP_SETPCAP; then there is nothing to give back at exec either, and EINVAL is a
@@ -349,7 +349,6 @@ pub(crate) fn drop_bounding_set() -> Result<(), StepError> {
     }
     let bits = Bits::NO_ROOT | Bits::NO_ROOT_LOCKED | Bits::NO_SETUID_FIXUP | Bits::NO_SETUID_FIXUP_LOCKED;
     let _ = rustix::thread::set_capabilities_secure_bits(bits);
-    Ok(())
 }
 
 /// Writes a note; a pipe takes up to 4096 bytes in one piece.

@@ -12,6 +12,11 @@ use seccompiler::{
 use super::config::{Network, UnixSockets};
 use super::orders::Setup;
 
+/// Raw packets under their oldest name.
+const SOCK_PACKET: i32 = 10;
+/// Set in the number of every x32 call.
+const X32_BIT: u32 = 0x4000_0000;
+
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 fn other(error: impl std::error::Error) -> io::Error {
@@ -137,7 +142,6 @@ fn argument_rules(setup: &Setup, namespaces: bool) -> io::Result<Rules> {
     sockets.push(rule(&[(0, Ne, unix), (0, Ne, inet), (0, Ne, inet6), (0, Ne, netlink)])?);
     // Only the routing family, which runtimes ask for the list of interfaces; without capabilities it can only read.
     sockets.push(rule(&[(0, Eq, netlink), (2, Ne, number(libc::NETLINK_ROUTE))])?);
-    const SOCK_PACKET: i32 = 10; // raw packets under their oldest name
     for raw in [libc::SOCK_RAW, SOCK_PACKET] {
         sockets.push(rule(&[(0, Ne, netlink), (1, MaskedEq(kind), number(raw))])?);
     }
@@ -185,7 +189,6 @@ fn foreign_numbers() -> Vec<sock_filter> {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();
     }
-    const X32_BIT: u32 = 0x4000_0000;
     let instruction =
         |code: u32, jt, jf, k| sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k };
     vec![

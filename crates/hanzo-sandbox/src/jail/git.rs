@@ -128,7 +128,7 @@ mod tests {
         fs::write(victim.join("worktrees/x/gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
         let victim = victim.canonicalize().unwrap();
         let layout = layout(&work);
-        assert_eq!(layout.writable, [victim.clone()]);
+        assert_eq!(layout.writable, std::slice::from_ref(&victim));
         for name in ["hooks", "config", "commondir", "worktrees/x/commondir", "worktrees/x/config.worktree"] {
             assert!(layout.protected.iter().any(|protected| protected.path == victim.join(name)), "{name}");
         }

@@ -9,20 +9,17 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio as ProcessStdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::termios::Winsize;
 
-use super::config::{JailConfig, Limits, Network, Protected};
-use super::drain::{Drained, drain_bounded};
+use super::child::{JailedChild, Output, report};
+use super::config::{JailConfig, Limits, Protected};
 use super::error::JailError;
 use super::git::lexically_clean;
 use super::ladder::{Facilities, Level, LimitMechanism, Missing};
-use super::orders::{Answer, EndKind, Ending, Order, PtySize, Setup};
-use super::report::{Denial, ExitReport, ExitStatus, Limit};
+use super::orders::{Answer, Order, PtySize, Setup};
 use super::rundir::RunDir;
 use super::supervisor::{self, PATIENCE, Standing};
 use super::{SUPERVISOR, wire};
@@ -127,7 +124,7 @@ impl Jail {
             match start_supervisor(&config, &setup, &run_dir) {
                 Ok(started) => return Self::finish(config, setup, run_dir, started, missing),
                 Err(JailError::Step { step, source }) => {
-                    missing.push(no_namespaces(&format!("{step}: {source}")))
+                    missing.push(no_namespaces(&format!("{step}: {source}")));
                 }
                 Err(error) => return Err(error),
             }
@@ -146,7 +143,7 @@ impl Jail {
         (supervisor, socket, standing): (Child, OwnedFd, Standing),
         mut missing: Vec<Missing>,
     ) -> Result<Self, JailError> {
-        missing.extend(gaps(&standing, &setup.facilities));
+        missing.extend(gaps(standing, setup.facilities));
         let jail = Self { socket: Mutex::new(socket), supervisor, run_dir, setup, standing, missing, config };
         let (reached, required) = (jail.level(), jail.config.require.max(Level::LandlockSeccomp));
         if reached < required {
@@ -306,7 +303,7 @@ fn pidfd(child: &Child) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-fn readable(fd: BorrowedFd<'_>, patience: Duration) -> bool {
+pub(super) fn readable(fd: BorrowedFd<'_>, patience: Duration) -> bool {
     let limit = Timespec { tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX), tv_nsec: 0 };
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     loop {
@@ -409,7 +406,7 @@ fn no_namespaces(why: &str) -> Missing {
     }
 }
 
-fn gaps(standing: &Standing, facilities: &Facilities) -> Vec<Missing> {
+fn gaps(standing: Standing, facilities: Facilities) -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |facility, why: &str, how_to_get_it| {
         out.push(Missing { facility, why: why.to_owned(), how_to_get_it });
@@ -465,145 +462,5 @@ fn plumb(io: Io, direction: Direction) -> Result<(OwnedFd, Option<OwnedFd>), Jai
                 .map_err(JailError::io("make a pipe"))?;
             Ok(if direction == Direction::In { (read, Some(write)) } else { (write, Some(read)) })
         }
-    }
-}
-
-fn report(ending: &Ending) -> ExitReport {
-    let by_status = |status: i32| match status {
-        256.. => match status - 256 {
-            libc::SIGXCPU => ExitStatus::LimitReached(Limit::CpuTime),
-            libc::SIGXFSZ => ExitStatus::LimitReached(Limit::FileSize),
-            signal => ExitStatus::Signalled(signal),
-        },
-        // What a shell makes of the same two signals.
-        status if status == 128 + libc::SIGXCPU => ExitStatus::LimitReached(Limit::CpuTime),
-        status if status == 128 + libc::SIGXFSZ => ExitStatus::LimitReached(Limit::FileSize),
-        status => ExitStatus::Exited(status),
-    };
-    let status = match ending.kind {
-        EndKind::Own => by_status(ending.status),
-        EndKind::Timeout => ExitStatus::TimedOut,
-        EndKind::Killed => ExitStatus::Killed,
-        EndKind::Memory => ExitStatus::LimitReached(Limit::Memory),
-        EndKind::Processes => ExitStatus::LimitReached(Limit::Processes),
-    };
-    ExitReport {
-        status,
-        cpu_time: ending.cpu,
-        max_rss: ending.max_rss,
-        leftovers: ending.leftovers,
-        denial: None,
-    }
-}
-
-/// A command that was started. Dropping it kills what is left of it, unless it is over and was told to keep leftovers.
-#[derive(Debug)]
-pub struct JailedChild {
-    /// The write end of standard input, when it is a pipe.
-    pub stdin: Option<OwnedFd>,
-    /// The read end of standard output, when it is a pipe.
-    pub stdout: Option<OwnedFd>,
-    /// The read end of standard error, when it is a pipe.
-    pub stderr: Option<OwnedFd>,
-    /// The terminal's other end, when it has one.
-    pub terminal: Option<OwnedFd>,
-    socket: OwnedFd,
-    report: Option<ExitReport>,
-    network: Network,
-    writable: Arc<[PathBuf]>,
-}
-
-/// What a command left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// How it ended; `denial` is filled in from `stderr`.
-    pub report: ExitReport,
-    /// Standard output (or the terminal's).
-    pub stdout: Drained,
-    /// Standard error.
-    pub stderr: Drained,
-}
-
-impl JailedChild {
-    /// Readable when the command is over; then [`try_wait`](Self::try_wait) has the report.
-    pub fn exit_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    fn receive(&mut self) -> Result<(Answer, Vec<OwnedFd>), JailError> {
-        let received =
-            wire::receive(self.socket.as_fd()).map_err(JailError::io("hear from the supervisor"))?;
-        let (message, fds) = received.ok_or(JailError::SupervisorGone)?;
-        let answer = Answer::decode(&message).map_err(JailError::io("understand the supervisor"))?;
-        Ok((answer, fds))
-    }
-
-    /// Waits for the end.
-    pub fn wait(&mut self) -> Result<ExitReport, JailError> {
-        loop {
-            if let Some(report) = &self.report {
-                return Ok(report.clone());
-            }
-            match self.receive() {
-                Ok((Answer::Ended(ending), _)) => self.report = Some(report(&ending)),
-                Ok(_) => {}
-                Err(JailError::SupervisorGone) => {
-                    self.report = Some(ExitReport {
-                        status: ExitStatus::SupervisorLost,
-                        cpu_time: Duration::ZERO,
-                        max_rss: 0,
-                        leftovers: false,
-                        denial: None,
-                    });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// The report, if the command is over.
-    pub fn try_wait(&mut self) -> Result<Option<ExitReport>, JailError> {
-        if self.report.is_some() || readable(self.socket.as_fd(), Duration::ZERO) {
-            return self.wait().map(Some);
-        }
-        Ok(None)
-    }
-
-    /// Kills the command and everything it started. [`wait`](Self::wait) returns when all of it is dead.
-    pub fn kill(&mut self) {
-        let _ = rustix::net::send(&self.socket, b"kill", rustix::net::SendFlags::NOSIGNAL);
-    }
-
-    /// Tells a terminal its new size; does nothing without one.
-    pub fn resize(&self, size: PtySize) -> Result<(), JailError> {
-        let Some(terminal) = &self.terminal else { return Ok(()) };
-        let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(terminal, size)
-            .map_err(io::Error::from)
-            .map_err(JailError::io("resize the terminal"))
-    }
-
-    /// Waits for the end while keeping the first `head` and last `tail` bytes of each stream.
-    pub fn wait_with_output(mut self, head: usize, tail: usize) -> Result<Output, JailError> {
-        self.stdin = None;
-        let (first, second) = (self.stdout.take().or(self.terminal.take()), self.stderr.take());
-        let drain = |fd: Option<OwnedFd>| {
-            fd.map_or_else(|| Ok(Drained::default()), |fd| drain_bounded(File::from(fd), head, tail))
-        };
-        let (stdout, stderr) = thread::scope(|scope| {
-            let other = scope.spawn(|| drain(second));
-            let stdout = drain(first);
-            (stdout, other.join().unwrap_or_else(|_| Ok(Drained::default())))
-        });
-        let stdout = stdout.map_err(JailError::io("read the output"))?;
-        let stderr = stderr.map_err(JailError::io("read the output"))?;
-        let mut report = self.wait()?;
-        report.denial = self.guess_denial(&report, &[stderr.head.as_slice(), &stderr.tail].concat());
-        Ok(Output { report, stdout, stderr })
-    }
-
-    /// The guess for a caller that reads the output itself; see [`Denial::guess`].
-    pub fn guess_denial(&self, report: &ExitReport, stderr_tail: &[u8]) -> Option<Denial> {
-        Denial::guess(report.status, stderr_tail, self.network, &self.writable)
     }
 }

@@ -23,6 +23,8 @@ mod ladder;
 mod report;
 
 #[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -62,7 +64,9 @@ pub use ladder::{Facilities, Level, LimitMechanism, Missing, ProbeReport};
 pub use report::{Denial, DenialKind, ExitReport, ExitStatus, Limit};
 
 #[cfg(target_os = "linux")]
-pub use host::{Command, Io, Jail, JailedChild, Leftovers, Output};
+pub use child::{JailedChild, Output};
+#[cfg(target_os = "linux")]
+pub use host::{Command, Io, Jail, Leftovers};
 #[cfg(target_os = "linux")]
 pub use orders::PtySize;
 #[cfg(target_os = "linux")]

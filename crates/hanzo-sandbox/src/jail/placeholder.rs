@@ -51,15 +51,15 @@ impl Placeholders {
                 first = parent.to_path_buf();
             }
             let content = content.filter(|_| first == *path).cloned();
-            self.make(Standing { path: first.clone(), content })
+            self.make(&Standing { path: first.clone(), content })
                 .step(|| format!("hold the place of `{}`", first.display()))?;
         }
         Ok(())
     }
 
-    fn make(&mut self, standing: Standing) -> io::Result<()> {
-        if !self.standing.contains(&standing) {
-            self.record.write_all(encode(&standing).as_bytes())?;
+    fn make(&mut self, standing: &Standing) -> io::Result<()> {
+        if !self.standing.contains(standing) {
+            self.record.write_all(encode(standing).as_bytes())?;
             self.standing.push(standing.clone());
         }
         match &standing.content {
@@ -154,8 +154,8 @@ mod tests {
             Protected::new("/elsewhere/y"),
         ];
         let mut held = placeholders(dir.path());
-        held.ensure(&protected, &[root.clone()]).unwrap();
-        held.ensure(&protected, &[root.clone()]).unwrap();
+        held.ensure(&protected, std::slice::from_ref(&root)).unwrap();
+        held.ensure(&protected, std::slice::from_ref(&root)).unwrap();
         assert!(root.join("a").is_dir() && !root.join("a/b").exists());
         assert_eq!(fs::read_to_string(root.join("there/x")).unwrap(), ".\n");
         assert!(!root.join("never").exists());

@@ -17,6 +17,9 @@ use super::placeholder;
 /// Prefix of a directory that is being made and has no lock yet.
 const YOUNG: &str = "new-";
 
+/// Tells the directories of one process apart.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
 /// One jail's directory. Removed when dropped.
 #[derive(Debug)]
 pub(crate) struct RunDir {
@@ -30,7 +33,6 @@ impl RunDir {
         let base = base.map_or_else(default_base, Path::to_path_buf);
         let base = own_directory(&base)?;
         sweep_dead(&base);
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let make = || -> io::Result<Self> {
             let nanos =
                 SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -102,7 +104,7 @@ fn sweep_dead(base: &Path) {
         if young {
             let age = fs::metadata(&path).and_then(|data| data.modified()).ok();
             let age = age.and_then(|made| made.elapsed().ok());
-            if age.is_some_and(|age| age > Duration::from_secs(3600)) {
+            if age.is_some_and(|age| age > Duration::from_hours(1)) {
                 remove_tree(&path);
             }
             continue;

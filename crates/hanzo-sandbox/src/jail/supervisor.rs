@@ -135,7 +135,7 @@ fn build(setup: Setup) -> Result<(Walls, Placeholders), StepError> {
         enter_namespaces(&setup)?;
         mounts::build(&setup)?;
         private_proc = setup.facilities.private_proc && can_mount_proc();
-        command::drop_bounding_set()?;
+        command::drop_bounding_set();
     }
     // The old working directory is a descriptor into the old mount tree.
     std::env::set_current_dir("/").step(|| "leave the working directory".into())?;

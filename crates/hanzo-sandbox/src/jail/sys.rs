@@ -113,20 +113,17 @@ pub(crate) fn cloexec_from(first: u32) -> io::Result<()> {
     // SAFETY: changes flags of descriptors only; no descriptor becomes invalid.
     let result =
         check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) });
-    match result {
-        Ok(_) => Ok(()),
+    if result.is_err() {
         // Linux < 5.11: one by one.
-        Err(_) => {
-            for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
-                let number = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
-                if let Some(number) = number.filter(|number| *number >= 3) {
-                    // SAFETY: as above; an already closed number gives EBADF, which does no harm.
-                    unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
-                }
+        for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
+            if let Some(number) = number.filter(|number| *number >= 3) {
+                // SAFETY: as above; an already closed number gives EBADF, which does no harm.
+                unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
             }
-            Ok(())
         }
     }
+    Ok(())
 }
 
 /// Makes `target` refer to what `fd` refers to, without close-on-exec.
@@ -151,7 +148,7 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     request.ifr_name[0] = 'l' as libc::c_char;
     request.ifr_name[1] = 'o' as libc::c_char;
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(1);
     // SAFETY: SIOCSIFFLAGS reads an `ifreq`, which lives across the call.
     check(libc::c_long::from(unsafe {
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request)

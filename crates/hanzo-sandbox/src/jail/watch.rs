@@ -93,7 +93,9 @@ fn descendants() -> Vec<i32> {
 pub(crate) fn kill_descendants() {
     let tree = descendants();
     for signal in [libc::SIGSTOP, libc::SIGKILL] {
-        tree.iter().for_each(|pid| sys::kill(*pid, signal));
+        for pid in &tree {
+            sys::kill(*pid, signal);
+        }
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn attempt(name: &str, arguments: &[&str]) {
         }
         "tiocsti" => {
             // A bit in the upper half of the request, which the kernel ignores and a careless filter does not.
-            for request in [libc::TIOCSTI as u64, libc::TIOCSTI as u64 | 1 << 32] {
+            for request in [libc::TIOCSTI, libc::TIOCSTI | 1 << 32] {
                 // SAFETY: the argument is a pointer to a byte.
                 let typed = unsafe { libc::syscall(libc::SYS_ioctl, 0, request, b"x".as_ptr()) };
                 println!("{}", if typed == 0 { "typed a key" } else { "refused" });

@@ -220,7 +220,7 @@ fn daemons() {
                     }
                     println!("daemon {}", libc::getpid());
                     let _ = std::io::stdout().flush();
-                    let end = Instant::now() + Duration::from_secs(300);
+                    let end = Instant::now() + Duration::from_mins(5);
                     while Instant::now() < end {
                         libc::poll(std::ptr::null_mut(), 0, 10_000);
                     }
