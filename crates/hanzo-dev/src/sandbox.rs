@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hanzo_config::{Isolation, LoadInputs, Sandbox as Settings, SandboxLevel, user_data_dir};
-use hanzo_sandbox::jail::{JailConfig, Level, Limits};
+use hanzo_sandbox::jail::{JailConfig, Level, Limits, Protected};
 use hanzo_sandbox::{Network, protected};
 
 use crate::exit::{Exit, Failure};
@@ -41,6 +41,8 @@ pub fn jail_config(
     config.writable.retain(|path| path.exists());
     config.writable.extend(overrides.write.iter().map(|path| inputs.cwd.join(path)));
     config.unreadable = unreadable(inputs);
+    // What the user decided is never written by what the user let run, not even when the home is the workspace.
+    config.protected.extend(inputs.config_dir.iter().map(Protected::new));
     config.network = if settings.network || overrides.network { Network::On } else { Network::Off };
     config.limits = Limits {
         memory: settings.limits.memory_mb.map(mebibytes),

@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::spawn::{
-    Confinement, Denial, Leftovers, Process, ProcessEnd, ProcessStatus, ProcessStreams, SpawnError, SpawnRequest,
-    Spawner, Stdin, Streams,
+    Confinement, Denial, Leftovers, Process, ProcessEnd, ProcessStatus, ProcessStreams, SpawnError,
+    SpawnRequest, Spawner, Stdin, Streams,
 };
 use hanzo_sandbox::Network;
 use hanzo_sandbox::jail::{
-    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailedChild, Limit, PtySize,
-    Waiter,
+    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailedChild, Limit,
+    PtySize, Waiter,
 };
 
 /// Starts processes in one jail: they share its loopback and its `/tmp`, and end with it.

@@ -71,7 +71,6 @@ pub enum Reads {
 
 /// Whether confined processes may reach beyond loopback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Network {
     /// Loopback only.
     #[default]

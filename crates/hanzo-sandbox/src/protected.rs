@@ -73,6 +73,17 @@ const SHELL_FILES: &[&str] = &[
     ".xsessionrc",
 ];
 
+/// Further start-up files that are read from a home directory.
+const HOME_FILES: &[&str] = &[".gitconfig", ".config/git", ".config/fish"];
+
+/// What of a project our own program and its kin run or believe.
+pub(crate) const PROJECT_FILES: &[&str] = &[".hanzo", ".mcp.json"];
+
+/// Everything that is run or believed when it lies in a home directory, by its path from there.
+pub(crate) fn home_files() -> impl Iterator<Item = &'static str> {
+    SHELL_FILES.iter().chain(HOME_FILES).copied()
+}
+
 /// Names inside any git directory that decide what git will run or where it looks for that decision.
 const GIT_CONTROL: &[&str] = &["hooks", "config", "config.worktree", "commondir"];
 

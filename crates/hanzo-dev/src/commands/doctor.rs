@@ -40,7 +40,8 @@ pub fn run(global: &Global, json: bool, printer: &mut Printer) -> Result<ExitCod
                 State::Error => "ERROR",
             };
             printer.line(&format!("{:<9} {state}", check.name))?;
-            for line in check.details.iter().flat_map(|detail| detail.lines()).filter(|line| !line.is_empty()) {
+            for line in check.details.iter().flat_map(|detail| detail.lines()).filter(|line| !line.is_empty())
+            {
                 printer.line(&format!("            {line}"))?;
             }
         }
@@ -50,7 +51,11 @@ pub fn run(global: &Global, json: bool, printer: &mut Printer) -> Result<ExitCod
 }
 
 fn program() -> Check {
-    Check { name: "hanzo-dev", state: State::Ok, details: vec![format!("version {}", env!("HANZO_DEV_VERSION"))] }
+    Check {
+        name: "hanzo-dev",
+        state: State::Ok,
+        details: vec![format!("version {}", env!("HANZO_DEV_VERSION"))],
+    }
 }
 
 fn settings_files(global: &Global) -> Check {
@@ -63,13 +68,16 @@ fn settings_files(global: &Global) -> Check {
         Err(error) => check(State::Error, vec![settings::failure(Exit::Config, &error).to_string()]),
         Ok(config) => {
             let files = config.files().iter().filter(|file| file.present);
-            let mut details: Vec<String> = files.map(|file| format!("{} {}", file.tier, file.path.display())).collect();
+            let mut details: Vec<String> =
+                files.map(|file| format!("{} {}", file.tier, file.path.display())).collect();
             let notes = config.warnings().iter().map(ToString::to_string);
             let notes: Vec<String> = notes.chain(config.disabled().iter().map(ToString::to_string)).collect();
             let state = if notes.is_empty() { State::Ok } else { State::Warning };
             details.extend(notes);
             if details.is_empty() {
-                details.push("no file is there; every value is the default (`hanzo-dev setup` writes one)".to_owned());
+                details.push(
+                    "no file is there; every value is the default (`hanzo-dev setup` writes one)".to_owned(),
+                );
             }
             check(state, details)
         }

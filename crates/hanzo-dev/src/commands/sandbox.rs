@@ -57,9 +57,7 @@ pub fn lines(config: &JailConfig, report: &ProbeReport) -> Vec<String> {
 }
 
 fn as_json(config: &JailConfig, report: &ProbeReport) -> Value {
-    let missing = |missing: &hanzo_sandbox::jail::Missing| {
-        json!({"facility": missing.facility, "why": missing.why, "howToGetIt": missing.how_to_get_it})
-    };
+    let missing = |missing: &hanzo_sandbox::jail::Missing| json!({"facility": missing.facility, "why": missing.why, "howToGetIt": missing.how_to_get_it});
     json!({
         "level": report.level.to_string(),
         "required": config.require.to_string(),
@@ -77,7 +75,9 @@ fn as_json(config: &JailConfig, report: &ProbeReport) -> Value {
 fn meaning(level: Level) -> &'static str {
     match level {
         Level::Full => "the kernel confines commands by namespaces, Landlock and seccomp",
-        Level::LandlockSeccomp => "the kernel confines commands, but one of the two walls against writes is missing",
+        Level::LandlockSeccomp => {
+            "the kernel confines commands, but one of the two walls against writes is missing"
+        }
         Level::PathCheck => "nothing confines commands; only the built-in file tools are checked",
     }
 }
