@@ -88,7 +88,7 @@ impl Process for JailProcess {
                 let waiter = self.child.waiter().map_err(spawn_error)?;
                 Signal::when(waiter).await;
             }
-            self.child.wait().map(process_end).map_err(spawn_error)
+            self.child.wait().map(|report| process_end(&report)).map_err(spawn_error)
         })
     }
 
@@ -118,7 +118,7 @@ impl Process for JailProcess {
     }
 }
 
-fn process_end(report: ExitReport) -> ProcessEnd {
+fn process_end(report: &ExitReport) -> ProcessEnd {
     let status = match report.status {
         ExitStatus::Exited(code) => ProcessStatus::Exited(code),
         ExitStatus::Signalled(signal) => ProcessStatus::Signalled(signal),

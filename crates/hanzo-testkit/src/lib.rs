@@ -1,4 +1,5 @@
 //! What the tests of several crates share. A dev-dependency only: nothing here reaches a user.
 
+pub mod place;
 pub mod scale;
 pub mod vectors;

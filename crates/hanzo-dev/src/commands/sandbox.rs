@@ -112,7 +112,9 @@ pub fn run(
 ) -> Result<ExitCode, Failure> {
     use std::os::fd::AsFd as _;
 
-    use hanzo_sandbox::jail::{Command, ExitStatus, Io, Jail, JailError, Limit};
+    use hanzo_sandbox::jail::{Command, ExitStatus, Io, Jail, JailError};
+
+    use crate::spawner::limit_name;
 
     let failure = |error: JailError| match error {
         // The jail stood; the program is not there. Shells say 127.
@@ -133,10 +135,6 @@ pub fn run(
     order.stderr = own(std::io::stderr().as_fd())?;
     let status = jail.spawn(order).map_err(failure)?.wait().map_err(failure)?.status;
 
-    let limit = |limit: &str| {
-        let text = format!("the command was killed: it reached the limit of {limit}");
-        Failure::message(Exit::Failure, text)
-    };
     match status {
         ExitStatus::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
         ExitStatus::Signalled(signal) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(255))),
@@ -144,10 +142,10 @@ pub fn run(
             printer.warning("the command was killed: it took longer than `--timeout`");
             Ok(ExitCode::from(124))
         }
-        ExitStatus::LimitReached(Limit::CpuTime) => Err(limit("processor time")),
-        ExitStatus::LimitReached(Limit::FileSize) => Err(limit("the size of a file")),
-        ExitStatus::LimitReached(Limit::Memory) => Err(limit("memory")),
-        ExitStatus::LimitReached(Limit::Processes) => Err(limit("processes")),
+        ExitStatus::LimitReached(limit) => {
+            let text = format!("the command was killed: it reached the limit of {}", limit_name(limit));
+            Err(Failure::message(Exit::Failure, text))
+        }
         other => Err(Failure::message(Exit::Sandbox, format!("the command was lost: {other:?}"))),
     }
 }

@@ -4,5 +4,7 @@ mod bad_input;
 mod basics;
 mod config;
 mod permissions;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod setup;
 mod support;

@@ -171,6 +171,6 @@ pub struct Waiter(OwnedFd);
 impl Waiter {
     /// Sleeps until the command is over or its supervisor is gone.
     pub fn block(&self) {
-        while !readable(self.0.as_fd(), Duration::from_secs(3600)) {}
+        while !readable(self.0.as_fd(), Duration::from_hours(1)) {}
     }
 }
