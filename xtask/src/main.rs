@@ -4,6 +4,7 @@
 mod dist;
 mod layering;
 mod oracles;
+mod prerequisites;
 mod requirements;
 mod sizes;
 mod steps;
@@ -52,7 +53,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench"] => bench(&[]),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),
-        ["interop"] => oracles::run_all(),
+        ["interop"] => interop(),
         ["dist"] => dist::build_and_try(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -64,6 +65,7 @@ fn run(arguments: &[String]) -> Result<()> {
 
 fn test() -> Result<()> {
     let mut steps = Steps::default();
+    steps.run("prerequisites", prerequisites::check);
     steps.run("formatting", || cargo(&["fmt", "--all", "--check"]).context("hint: run `cargo fmt --all`"));
     steps.run("layering and file sizes", || {
         sizes::warn()?;
@@ -89,6 +91,12 @@ fn bench(selection: &[&str]) -> Result<()> {
     let mut arguments = vec!["bench", "--package", "hanzo-benches"];
     arguments.extend(selection);
     cargo(&arguments)
+}
+
+/// The suites of outside programs. Those that are quick and deterministic are part of `test` as well; so far that is all.
+fn interop() -> Result<()> {
+    prerequisites::check()?;
+    oracles::run_all()
 }
 
 fn soak() -> Result<()> {

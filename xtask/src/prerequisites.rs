@@ -1,0 +1,52 @@
+//! What the tests need beyond cargo: real programs to run in the jail and to compare with.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{output, run};
+
+/// Programs and the Debian packages they are in.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("git", "git"),
+    ("python3", "python3"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("curl", "curl"),
+    ("unshare", "util-linux"),
+    ("setpriv", "util-linux"),
+];
+
+/// Makes sure that every program is there.
+pub fn check() -> Result<()> {
+    PROGRAMS.iter().try_for_each(|(program, package)| require(program, package))?;
+    println!("{} programs are there", PROGRAMS.len());
+    Ok(())
+}
+
+/// Makes sure `program` can be run, installing the Debian package when we are allowed to.
+fn require(program: &str, package: &str) -> Result<()> {
+    let found = || Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    if found() {
+        return Ok(());
+    }
+    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let has_apt = Path::new("/usr/bin/apt-get").exists();
+    if is_root && has_apt {
+        println!("installing {package}");
+        let apt = || {
+            let mut command = Command::new("apt-get");
+            command.env("DEBIAN_FRONTEND", "noninteractive");
+            command
+        };
+        run(apt().args(["update", "-qq"]))?;
+        run(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]))?;
+    }
+    if !found() {
+        bail!(
+            "the tests need `{program}`\n\nhint: install it, for example with `sudo apt-get install {package}`"
+        );
+    }
+    Ok(())
+}
