@@ -235,10 +235,8 @@ fn prologue() -> io::Result<BpfProgram> {
 
 /// Appends a binary search. Jumps to the rules are written as `JA` without a distance, which is known only at the end.
 fn search(leaves: &[(u32, Leaf)], out: &mut BpfProgram) -> io::Result<()> {
-    if let [few @ ..] = leaves
-        && few.len() <= 2
-    {
-        for (call, leaf) in few {
+    if leaves.len() <= 2 {
+        for (call, leaf) in leaves {
             out.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call));
             out.push(match leaf {
                 Leaf::Rules => instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0),
