@@ -266,7 +266,9 @@ mod tests {
         data.extend(call.to_ne_bytes());
         data.extend(arch.to_ne_bytes());
         data.extend(0u64.to_ne_bytes());
-        arguments.iter().for_each(|argument| data.extend(argument.to_ne_bytes()));
+        for argument in arguments {
+            data.extend(argument.to_ne_bytes());
+        }
         let (mut at, mut value) = (0, 0u32);
         loop {
             let step = &program[at];
@@ -298,8 +300,8 @@ mod tests {
     }
 
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
-    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO + 1;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO + 38;
 
     #[test]
     #[cfg(target_arch = "x86_64")]
