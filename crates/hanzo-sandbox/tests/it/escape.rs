@@ -187,7 +187,7 @@ fn a_leaked_directory_descriptor() {
         assert!(world.outside.join("leak").exists(), "the control did not work");
 
         let world = World::new(who);
-        let mut jailed = vec![crate::support::JAIL.into(), "--".into()];
+        let mut jailed = vec![crate::support::JAIL.as_str().into(), "--".into()];
         jailed.extend(probe("write-by-descriptor", &[&"9", &"leak"]));
         tried(world.plain(&line(&world, &jailed)));
         assert!(!world.outside.join("leak").exists(), "ESCAPED as {who:?}");

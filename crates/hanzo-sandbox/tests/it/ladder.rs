@@ -4,7 +4,7 @@ use std::fs;
 
 use hanzo_sandbox::jail::{Command, Jail, JailConfig, JailError, Level, probe as probe_level};
 
-use crate::support::{JAIL, Who, World, config, everyone, probe, scratch, sh, text, tried};
+use crate::support::{JAIL, PLACE, Who, World, config, everyone, probe, scratch, sh, text, tried};
 
 #[test]
 fn the_whole_stack_passes_its_self_test_here() {
@@ -17,7 +17,7 @@ fn the_whole_stack_passes_its_self_test_here() {
 }
 
 fn without(change: impl FnOnce(&mut JailConfig)) -> JailConfig {
-    let mut settings = config(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let mut settings = config(&PLACE);
     change(&mut settings);
     settings
 }
@@ -71,18 +71,19 @@ fn in_a_poor_kernel(line: &str) -> Vec<std::ffi::OsString> {
 fn a_kernel_that_refuses_user_namespaces() {
     for who in everyone() {
         let world = World::new(who);
-        let output = world.plain(&in_a_poor_kernel(&format!("{JAIL} --explain"))).output().unwrap();
+        let output = world.plain(&in_a_poor_kernel(&format!("{} --explain", *JAIL))).output().unwrap();
         let said = text(&output.stdout);
         assert!(said.contains("level: landlock+seccomp"), "as {who:?}: {said}{}", text(&output.stderr));
         assert!(said.contains("user namespaces") && said.contains("max_user_namespaces"), "{said}");
 
-        let line = format!("{JAIL} --require full -- sh -c 'echo ran'");
+        let line = format!("{} --require full -- sh -c 'echo ran'", *JAIL);
         let output = world.plain(&in_a_poor_kernel(&line)).output().unwrap();
         assert!(!output.status.success() && !text(&output.stdout).contains("ran"), "as {who:?}");
 
         let victim = world.victim("v");
         let line = format!(
-            "{JAIL} -- sh -c 'echo tried; echo changed > {0}; echo new > {1}/new; echo in > inside; echo t > $TMPDIR/t'",
+            "{} -- sh -c 'echo tried; echo changed > {}; echo new > {}/new; echo in > inside; echo t > $TMPDIR/t'",
+            *JAIL,
             victim.display(),
             world.outside.display()
         );

@@ -24,7 +24,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::stage::{FACILITIES, Stage, read};
 
 fn rounds() -> usize {
-    if std::env::var_os("HANZO_SOAK").is_some() { 100_000 } else { 5_000 }
+    crate::support::rounds(100_000)
 }
 
 /// `ws/spot` is by turns a directory with `f` in it and a link to `outside`, which has an `f` too.

@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use hanzo_sandbox::jail::JailConfig;
+use hanzo_testkit::place::seen_from_a_jail;
 
-pub(crate) const JAIL: &str = env!("CARGO_BIN_EXE_hanzo-jail");
 /// First argument of this binary when it runs an attempt.
 pub(crate) const PROBE: &str = "--hanzo-probe";
 const NOBODY: u32 = 65534;
@@ -32,14 +33,40 @@ pub(crate) fn everyone() -> Vec<Who> {
 }
 
 /// How often a loop runs: a twentieth unless a soak is asked for.
-pub(crate) fn rounds(full: usize) -> usize {
-    if std::env::var_os("HANZO_SOAK").is_some_and(|value| value == "1") { full } else { full / 20 }
+pub(crate) fn rounds(full: u32) -> usize {
+    usize::try_from(hanzo_testkit::scale::rounds(full)).unwrap()
 }
 
-/// A directory that is not in `/tmp`, which a jail replaces: what is outside must stay visible to be attacked.
+/// A directory that every user and every jail can see: what is outside must stay visible to be attacked.
+pub(crate) static PLACE: LazyLock<PathBuf> =
+    LazyLock::new(|| seen_from_a_jail(env!("CARGO_TARGET_TMPDIR").as_ref()));
+
+/// A binary of this build where every user and every jail can run it: where it is, unless the checkout lies in a place that
+/// a jail replaces or that is closed to others. Then a copy, which the next run replaces.
+fn runnable(binary: &Path) -> PathBuf {
+    let here = Path::new(env!("CARGO_TARGET_TMPDIR")).canonicalize().unwrap();
+    if *PLACE == here {
+        return binary.to_owned();
+    }
+    let copies = PLACE.join("hanzo-sandbox-tests");
+    fs::create_dir_all(&copies).unwrap();
+    let copy = copies.join(binary.file_name().unwrap());
+    // By another process: a descriptor of ours, open for writing, could be inherited by a child that another test starts at
+    // that moment, and the copy would be "busy".
+    let copied = Command::new("install").args(["-m", "755"]).arg(binary).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
+/// The binary that is a jail on its own.
+pub(crate) static JAIL: LazyLock<String> = LazyLock::new(|| {
+    runnable(env!("CARGO_BIN_EXE_hanzo-jail").as_ref()).to_str().expect("cargo's paths are UTF-8").to_owned()
+});
+/// This binary, which also runs attempts.
+static PROBES: LazyLock<PathBuf> = LazyLock::new(|| runnable(&std::env::current_exe().unwrap()));
+
 pub(crate) fn scratch() -> tempfile::TempDir {
-    let dir = tempfile::Builder::new().prefix("jail-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    assert!(!dir.path().starts_with("/tmp"), "the target directory must not be in /tmp for these tests");
+    let dir = tempfile::Builder::new().prefix("jail-").tempdir_in(&*PLACE).unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     dir
 }
@@ -99,7 +126,7 @@ impl World {
 
     /// The same in a jail around the workspace.
     pub(crate) fn jailed(&self, options: &[&str], argv: &[OsString]) -> Command {
-        let mut all: Vec<OsString> = [JAIL, "--workspace"].map(OsString::from).to_vec();
+        let mut all: Vec<OsString> = [JAIL.as_str(), "--workspace"].map(OsString::from).to_vec();
         all.push(self.workspace.clone().into());
         all.extend(["--timeout", "60"].map(OsString::from));
         all.extend(options.iter().map(OsString::from));
@@ -111,7 +138,7 @@ impl World {
 
 /// The command line of an attempt.
 pub(crate) fn probe(name: &str, arguments: &[&dyn AsRef<OsStr>]) -> Vec<OsString> {
-    let mut argv = vec![std::env::current_exe().unwrap().into_os_string(), PROBE.into(), name.into()];
+    let mut argv = vec![PROBES.clone().into_os_string(), PROBE.into(), name.into()];
     argv.extend(arguments.iter().map(|argument| argument.as_ref().to_owned()));
     argv
 }
@@ -157,7 +184,7 @@ pub(crate) fn escape<T>(
 /// A jail configuration for tests that hold the jail themselves.
 pub(crate) fn config(workspace: &Path) -> JailConfig {
     let mut config = JailConfig::new(workspace);
-    config.host_binary = JAIL.into();
+    config.host_binary = JAIL.as_str().into();
     config
 }
 
