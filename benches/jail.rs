@@ -39,7 +39,8 @@ mod linux {
     pub(super) fn main() {
         hanzo_sandbox::run_personality();
         // A repository, because its protections are part of the cost.
-        let workspace = std::env::temp_dir().join(format!("hanzo-bench-jail-{}", std::process::id()));
+        let workspace =
+            std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("jail-{}", std::process::id()));
         std::fs::create_dir(&workspace).expect("the workspace can be made");
         plain(&["git", "init", "--quiet", &workspace.to_string_lossy()]);
         let config = || JailConfig::new(&workspace);

@@ -4,7 +4,7 @@
 //! The order of the child's steps is the order in which each closes what the one before leaves open.
 
 use std::ffi::{CString, OsStr};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use super::mounts;
 use super::orders::{Answer, EndKind, Ending, Order, Step, StepError};
 use super::supervisor::Walls;
-use super::sys::{self, Exec, Forked, Reap};
+use super::sys::{self, Exec, Reap};
 use super::watch::{Verdict, Watch};
 use super::wire;
 
@@ -85,35 +85,25 @@ impl Init<'_> {
                 .step(|| "adopt orphans".into())?;
         }
 
-        let (mut failure, report_failure) = pipe().step(|| "make a pipe".into())?;
-        let main = match sys::fork().step(|| "fork".into())? {
-            Forked::Child => {
-                drop(failure);
-                let (step, error, exec) = match self.become_program() {
-                    Ok(error) => ("run the program".to_owned(), error, true),
-                    Err(error) => (error.step, error.source, false),
-                };
-                let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                let answer = Answer::Failed { step, errno, exec };
-                let _ = std::fs::File::from(report_failure).write_all(&answer.encode());
-                sys::exit_now(127)
-            }
-            Forked::Parent { pid, .. } => pid,
-        };
-        drop(report_failure);
+        // Written by the child in our memory when it does not become the program.
+        let mut failure = None;
+        let main = sys::vfork_with(&mut || {
+            failure = Some(match self.become_program() {
+                Ok(error) => ("run the program".to_owned(), error, true),
+                Err(error) => (error.step, error.source, false),
+            });
+            sys::exit_now(127);
+        })
+        .step(|| "fork".into())?;
+        if let Some((step, error, exec)) = failure {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            send_note(self.notes, &Note { id, body: NoteBody::Failed { step, errno, exec } });
+            return Ok(());
+        }
         // We are in the command's pid namespace and of its user: keep our memory to ourselves, and keep no power.
         drop_capabilities(self.walls.namespaces)?;
         self.follow_supervisor()?; // a change of credentials may have cleared it
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "close the init to others".into())?;
-
-        let mut text = Vec::new();
-        failure.read_to_end(&mut text).step(|| "wait for the program to start".into())?;
-        if !text.is_empty() {
-            if let Ok(Answer::Failed { step, errno, exec }) = Answer::decode(&text) {
-                send_note(self.notes, &Note { id, body: NoteBody::Failed { step, errno, exec } });
-            }
-            return Ok(());
-        }
         let _ = wire::send(self.socket.as_fd(), &Answer::Started.encode(), &[]);
         let watch = Watch::new(limits, bounded, self.walls.namespaces);
         self.reap_until_over(id, main, watch.as_ref());
@@ -255,7 +245,7 @@ impl Init<'_> {
             sys::landlock_restrict_self(ruleset.as_fd()).step(|| "enforce Landlock".into())?;
         }
         // Last, because it forbids most of the above.
-        for program in &self.walls.filters {
+        if let Some(program) = &self.walls.filter {
             seccompiler::apply_filter(program)
                 .map_err(|error| io::Error::other(error.to_string()))
                 .step(|| "install the seccomp filter".into())?;
@@ -385,6 +375,8 @@ pub(crate) fn take_note(buffer: &mut Vec<u8>) -> Option<Note> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]

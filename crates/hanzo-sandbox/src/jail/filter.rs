@@ -105,10 +105,6 @@ fn arch() -> io::Result<TargetArch> {
     std::env::consts::ARCH.try_into().map_err(other)
 }
 
-fn errno(number: i32) -> SeccompAction {
-    SeccompAction::Errno(number.unsigned_abs())
-}
-
 fn number(value: impl TryInto<u64>) -> u64 {
     value.try_into().unwrap_or(u64::MAX)
 }
@@ -166,34 +162,207 @@ fn argument_rules(setup: &Setup, namespaces: bool) -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// The filters of a jail, compiled once; installed for each command.
-pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<Vec<BpfProgram>> {
-    let mut denied = argument_rules(setup, namespaces)?;
-    for call in always_denied() {
-        denied.insert(call, Vec::new());
+/// The filter of a jail, compiled once; installed for each command.
+///
+/// Installing it is one of the larger costs of a command: the kernel translates it and runs it once for every system call
+/// there is, to remember those that always pass. So it is a search tree, with the rules that look at arguments behind it.
+pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<BpfProgram> {
+    let rules = argument_rules(setup, namespaces)?;
+    let mut leaves: Vec<(u32, Leaf)> = rules.keys().map(|call| (call_number(*call), Leaf::Rules)).collect();
+    leaves.extend(always_denied().into_iter().map(|call| (call_number(call), Leaf::Errno(libc::EPERM))));
+    leaves.extend(never_heard_of().into_iter().map(|call| (call_number(call), Leaf::Errno(libc::ENOSYS))));
+    leaves.sort_unstable_by_key(|(call, _)| *call);
+    let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch()?).map_err(other)?;
+    let mut program = prologue()?;
+    search(&leaves, &mut program)?;
+    let end = program.len();
+    for (at, instruction) in program.iter_mut().enumerate() {
+        if instruction.code == code(libc::BPF_JMP | libc::BPF_JA) {
+            instruction.k = u32::try_from(end - at - 1).map_err(other)?;
+        }
     }
-    let unknown: Rules = never_heard_of().into_iter().map(|call| (call, Vec::new())).collect();
-    let mut programs = Vec::new();
-    for (rules, action) in [(denied, errno(libc::EPERM)), (unknown, errno(libc::ENOSYS))] {
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch()?).map_err(other)?;
-        programs.push(BpfProgram::try_from(filter).map_err(other)?);
-    }
-    if let Some(first) = programs.first_mut() {
-        first.splice(0..0, foreign_numbers());
-    }
-    Ok(programs)
+    program.extend(BpfProgram::try_from(filter).map_err(other)?);
+    Ok(program)
 }
 
-/// On x86-64 every call exists a second time under the x32 numbering, which the filter's comparisons would miss.
-fn foreign_numbers() -> Vec<sock_filter> {
-    if !cfg!(target_arch = "x86_64") {
-        return Vec::new();
+fn call_number(call: c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+fn code(code: u32) -> u16 {
+    u16::try_from(code).unwrap_or(0)
+}
+
+fn instruction(operation: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code(operation), jt, jf, k }
+}
+
+fn answer(action: u32) -> sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, action)
+}
+
+/// What a number in the search tree leads to.
+#[derive(Clone, Copy)]
+enum Leaf {
+    /// To the compiled rules behind the tree.
+    Rules,
+    /// To this error.
+    Errno(i32),
+}
+
+/// Another architecture's calls have other numbers and end the process; on x86-64 every call exists a second time under
+/// the x32 numbering, which no comparison below would match.
+fn prologue() -> io::Result<BpfProgram> {
+    let arch = match arch()? {
+        TargetArch::x86_64 => 0xc000_003e,
+        TargetArch::aarch64 => 0xc000_00b7,
+        TargetArch::riscv64 => 0xc000_00f3,
+    };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let mut out = vec![
+        instruction(load, 0, 0, 4),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0, arch),
+        answer(libc::SECCOMP_RET_KILL_PROCESS),
+        instruction(load, 0, 0, 0),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        out.push(instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT));
+        out.push(answer(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()));
     }
-    let instruction =
-        |code: u32, jt, jf, k| sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k };
-    vec![
-        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
-    ]
+    Ok(out)
+}
+
+/// Appends a binary search. Jumps to the rules are written as `JA` without a distance, which is known only at the end.
+fn search(leaves: &[(u32, Leaf)], out: &mut BpfProgram) -> io::Result<()> {
+    if let [few @ ..] = leaves
+        && few.len() <= 2
+    {
+        for (call, leaf) in few {
+            out.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call));
+            out.push(match leaf {
+                Leaf::Rules => instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0),
+                Leaf::Errno(number) => answer(libc::SECCOMP_RET_ERRNO | number.unsigned_abs()),
+            });
+        }
+        out.push(answer(libc::SECCOMP_RET_ALLOW));
+        return Ok(());
+    }
+    let (left, right) = leaves.split_at(leaves.len() / 2);
+    let mut lower = BpfProgram::new();
+    search(left, &mut lower)?;
+    let distance = u8::try_from(lower.len()).map_err(other)?;
+    out.push(instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, distance, 0, right[0].0));
+    out.append(&mut lower);
+    search(right, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jail::Facilities;
+
+    /// What the filter answers, by walking it as the kernel would.
+    fn run(program: &[sock_filter], arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
+        let mut data = Vec::new();
+        data.extend(call.to_ne_bytes());
+        data.extend(arch.to_ne_bytes());
+        data.extend(0u64.to_ne_bytes());
+        arguments.iter().for_each(|argument| data.extend(argument.to_ne_bytes()));
+        let (mut at, mut value) = (0, 0u32);
+        loop {
+            let step = &program[at];
+            let jump = |taken: bool| usize::from(if taken { step.jt } else { step.jf });
+            at += 1;
+            match u32::from(step.code) {
+                0x20 => value = u32::from_ne_bytes(data[step.k as usize..][..4].try_into().unwrap()),
+                0x54 => value &= step.k,
+                0x06 => return step.k,
+                0x05 => at += step.k as usize,
+                0x15 => at += jump(value == step.k),
+                0x35 => at += jump(value >= step.k),
+                0x25 => at += jump(value > step.k),
+                other => panic!("unexpected instruction {other:#x}"),
+            }
+        }
+    }
+
+    fn setup(network: Network, unix_sockets: UnixSockets) -> Setup {
+        Setup {
+            roots: Vec::new(),
+            protected: Vec::new(),
+            unreadable: Vec::new(),
+            network,
+            unix_sockets,
+            facilities: Facilities::default(),
+            tmp: "/t".into(),
+        }
+    }
+
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn every_number_gets_the_answer_of_its_list() {
+        let program = build(&setup(Network::Off, UnixSockets::PairsOnly), true).unwrap();
+        let ask = |call: u32, arguments| run(&program, 0xc000_003e, call, arguments);
+        let (denied, unknown) = (always_denied(), never_heard_of());
+        for call in 0..600 {
+            let wide = c_long::from(call);
+            let by_argument =
+                [libc::SYS_clone, libc::SYS_ioctl, libc::SYS_socket, libc::SYS_socketpair].contains(&wide);
+            let expected = if denied.contains(&wide) {
+                EPERM
+            } else if unknown.contains(&wide) {
+                ENOSYS
+            } else {
+                ALLOW
+            };
+            if !by_argument {
+                assert_eq!(ask(call, [0; 6]), expected, "call {call}");
+            }
+            assert_eq!(ask(call | X32_BIT, [0; 6]), ENOSYS, "x32 call {call}");
+            assert_eq!(
+                run(&program, 0x4000_0003, call, [0; 6]),
+                libc::SECCOMP_RET_KILL_PROCESS,
+                "i386 call {call}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn arguments_decide_where_they_must() {
+        let closed = build(&setup(Network::Off, UnixSockets::PairsOnly), true).unwrap();
+        let open = build(&setup(Network::Off, UnixSockets::Any), true).unwrap();
+        let poor = build(&setup(Network::Off, UnixSockets::PairsOnly), false).unwrap();
+        let ask = |program: &BpfProgram, call: c_long, a: u64, b: u64, c: u64| {
+            run(program, 0xc000_003e, call_number(call), [a, b, c, 0, 0, 0])
+        };
+        let cloexec = number(libc::SOCK_CLOEXEC);
+        for (family, kind, protocol, in_closed, in_open, in_poor) in [
+            (1, 1, 0, EPERM, ALLOW, EPERM),
+            (2, 1 | cloexec, 0, ALLOW, ALLOW, EPERM),
+            (10, 2, 0, ALLOW, ALLOW, EPERM),
+            (2 | 1 << 32, 3, 1, EPERM, EPERM, EPERM),
+            (16, 3, 0, ALLOW, ALLOW, ALLOW),
+            (16, 3, 16, EPERM, EPERM, EPERM),
+            (17, 3, 0, EPERM, EPERM, EPERM),
+            (40, 1, 0, EPERM, EPERM, EPERM),
+        ] {
+            for (program, expected) in [(&closed, in_closed), (&open, in_open), (&poor, in_poor)] {
+                let got = ask(program, libc::SYS_socket, family, kind, protocol);
+                assert_eq!(got, expected, "socket({family}, {kind}, {protocol})");
+            }
+        }
+        assert_eq!(ask(&closed, libc::SYS_socketpair, 1, 1 | cloexec, 0), ALLOW);
+        assert_eq!(ask(&closed, libc::SYS_socketpair, 1, 2 | cloexec, 0), EPERM);
+        let sigchld = number(libc::SIGCHLD);
+        assert_eq!(ask(&closed, libc::SYS_clone, sigchld, 0, 0), ALLOW);
+        assert_eq!(ask(&closed, libc::SYS_clone, sigchld | number(libc::CLONE_NEWUSER), 0, 0), EPERM);
+        assert_eq!(ask(&closed, libc::SYS_ioctl, 0, libc::TIOCSTI | 1 << 40, 0), EPERM);
+        assert_eq!(ask(&closed, libc::SYS_ioctl, 0, libc::TIOCGWINSZ, 0), ALLOW);
+    }
 }

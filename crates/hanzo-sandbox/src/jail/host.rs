@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::child::{JailedChild, Output, report};
-use super::config::{JailConfig, Limits, Protected};
+use super::config::{JailConfig, Limits, Network, Protected};
 use super::error::JailError;
 use super::git::lexically_clean;
 use super::ladder::{Facilities, Level, LimitMechanism, Missing};
@@ -30,7 +30,8 @@ pub struct Jail {
     /// Commands are started one at a time: the answer to one must not be taken for another's.
     socket: Mutex<OwnedFd>,
     supervisor: Child,
-    run_dir: RunDir,
+    /// Until the jail is dropped.
+    run_dir: Option<RunDir>,
     setup: Setup,
     standing: Standing,
     missing: Vec<Missing>,
@@ -117,22 +118,25 @@ impl Command {
 impl Jail {
     /// Starts a supervisor and builds the jail's walls, as high as this machine lets it.
     pub fn start(config: JailConfig) -> Result<Self, JailError> {
+        let namespaces = config.facilities.namespaces;
+        let first = Launched::new(&config, namespaces)?; // starts while the rest is prepared
         let run_dir = RunDir::create(config.run_dir.as_deref())?;
         let mut setup = resolve(&config, &run_dir)?;
         let mut missing = Vec::new();
-        if setup.facilities.namespaces {
-            match start_supervisor(&config, &setup, &run_dir) {
-                Ok(started) => return Self::finish(config, setup, run_dir, started, missing),
-                Err(JailError::Step { step, source }) => {
-                    missing.push(no_namespaces(&format!("{step}: {source}")));
+        match first.settle(&config, &setup, &run_dir) {
+            Ok(started) => {
+                if !namespaces {
+                    missing.push(no_namespaces("switched off"));
                 }
-                Err(error) => return Err(error),
+                return Self::finish(config, setup, run_dir, started, missing);
             }
-        } else {
-            missing.push(no_namespaces("switched off"));
+            Err(JailError::Step { step, source }) if namespaces => {
+                missing.push(no_namespaces(&format!("{step}: {source}")));
+            }
+            Err(error) => return Err(error),
         }
         setup.facilities.namespaces = false;
-        let started = start_supervisor(&config, &setup, &run_dir)?;
+        let started = Launched::new(&config, false)?.settle(&config, &setup, &run_dir)?;
         Self::finish(config, setup, run_dir, started, missing)
     }
 
@@ -140,11 +144,20 @@ impl Jail {
         config: JailConfig,
         setup: Setup,
         run_dir: RunDir,
-        (supervisor, socket, standing): (Child, OwnedFd, Standing),
+        started: Started,
         mut missing: Vec<Missing>,
     ) -> Result<Self, JailError> {
+        let Started { process: supervisor, socket, standing } = started;
         missing.extend(gaps(standing, setup.facilities));
-        let jail = Self { socket: Mutex::new(socket), supervisor, run_dir, setup, standing, missing, config };
+        let jail = Self {
+            socket: Mutex::new(socket),
+            supervisor,
+            run_dir: Some(run_dir),
+            setup,
+            standing,
+            missing,
+            config,
+        };
         let (reached, required) = (jail.level(), jail.config.require.max(Level::LandlockSeccomp));
         if reached < required {
             let hint = jail.missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -182,7 +195,7 @@ impl Jail {
 
     /// The host's name for the directory that commands see as `/tmp`: built-in file tools use it for the same files.
     pub fn tmp_dir(&self) -> PathBuf {
-        self.run_dir.tmp()
+        self.run_dir().tmp()
     }
 
     /// The directories commands may write, besides `/tmp`.
@@ -269,38 +282,40 @@ impl Jail {
 
     /// Kills every command. The jail stays.
     pub fn kill_all(&mut self) -> Result<(), JailError> {
-        let fresh = start_supervisor(&self.config, &self.setup, &self.run_dir)?;
-        self.end();
-        let (supervisor, socket, standing) = fresh;
-        self.supervisor = supervisor;
-        *self.socket.get_mut().unwrap_or_else(PoisonError::into_inner) = socket;
-        self.standing = standing;
+        let fresh = Launched::new(&self.config, self.setup.facilities.namespaces)?;
+        let fresh = fresh.settle(&self.config, &self.setup, self.run_dir())?;
+        self.dismiss();
+        let _ = self.supervisor.wait();
+        self.supervisor = fresh.process;
+        *self.socket.get_mut().unwrap_or_else(PoisonError::into_inner) = fresh.socket;
+        self.standing = fresh.standing;
         Ok(())
     }
 
-    fn end(&mut self) {
-        // The supervisor ends when its socket does: it kills, waits and tidies. If it cannot, the kernel does the first two.
+    /// Ends the supervisor: it kills, waits and tidies when its socket closes. If it cannot, the kernel does the first two.
+    /// Its own end of the socket closes when that is done; the kernel then takes a while to free the namespaces.
+    fn dismiss(&mut self) {
         let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
-        if let Ok(pidfd) = pidfd(&self.supervisor)
-            && !readable(pidfd.as_fd(), PATIENCE)
-        {
+        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Write);
+        if !readable(socket.as_fd(), PATIENCE) {
             let _ = self.supervisor.kill();
         }
-        let _ = self.supervisor.wait();
+    }
+
+    fn run_dir(&self) -> &RunDir {
+        self.run_dir.as_ref().expect("only the destructor takes it")
     }
 }
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        self.end();
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Write);
+        self.run_dir().empty_tmp(); // while the supervisor ends; what dying commands add is removed below
+        self.dismiss();
+        self.run_dir = None;
+        let _ = self.supervisor.wait();
     }
-}
-
-fn pidfd(child: &Child) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
 pub(super) fn readable(fd: BorrowedFd<'_>, patience: Duration) -> bool {
@@ -350,51 +365,71 @@ fn resolve(config: &JailConfig, run_dir: &RunDir) -> Result<Setup, JailError> {
         unix_sockets: config.unix_sockets,
         facilities: config.facilities,
         tmp: run_dir.tmp(),
-        record: run_dir.record(),
     })
 }
 
-fn start_supervisor(
-    config: &JailConfig,
-    setup: &Setup,
-    run_dir: &RunDir,
-) -> Result<(Child, OwnedFd, Standing), JailError> {
-    let failed = |source: io::Error| JailError::Supervisor { binary: config.host_binary.clone(), source };
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .map_err(io::Error::from)
-        .map_err(JailError::io("make a socket"))?;
-    let mut supervisor = std::process::Command::new(&config.host_binary)
-        .arg0(SUPERVISOR)
-        .env_clear()
-        .stdin(theirs)
-        .stdout(ProcessStdio::null())
-        .stderr(ProcessStdio::null())
-        .spawn()
-        .map_err(failed)?;
-    let talk = || -> io::Result<Result<Standing, JailError>> {
-        wire::send(ours.as_fd(), &setup.encode(), &[run_dir.lock.as_fd()])?;
-        if !readable(ours.as_fd(), PATIENCE) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let Some((message, _)) = wire::receive(ours.as_fd())? else {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word"));
+/// A supervisor that has been started and not yet been told what to build. Dropping it ends it.
+struct Launched {
+    process: Option<Child>,
+    socket: OwnedFd,
+}
+
+impl Launched {
+    fn new(config: &JailConfig, namespaces: bool) -> Result<Self, JailError> {
+        let (socket, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(io::Error::from)
+                .map_err(JailError::io("make a socket"))?;
+        let mode = match (namespaces, config.network) {
+            (false, _) => supervisor::NO_NAMESPACES,
+            (true, Network::Off) => supervisor::NETWORK_OFF,
+            (true, Network::On) => supervisor::NETWORK_ON,
         };
-        Ok(supervisor::decode_ready(&message)?
-            .map_err(|error| JailError::Step { step: error.step, source: error.source }))
-    };
-    let standing = match talk() {
-        Ok(Ok(standing)) => standing,
-        other => {
-            let _ = supervisor.kill();
-            let _ = supervisor.wait();
-            return Err(match other {
-                Ok(Err(error)) => error,
-                Err(error) => failed(error),
-                Ok(Ok(_)) => unreachable!("taken by the arm above"),
-            });
+        let process = std::process::Command::new(&config.host_binary)
+            .arg0(SUPERVISOR)
+            .arg(mode)
+            .env_clear()
+            .stdin(theirs)
+            .stdout(ProcessStdio::null())
+            .stderr(ProcessStdio::null())
+            .spawn()
+            .map_err(|source| JailError::Supervisor { binary: config.host_binary.clone(), source })?;
+        Ok(Self { process: Some(process), socket })
+    }
+
+    /// Hands over the setup and waits for the walls to stand.
+    fn settle(mut self, config: &JailConfig, setup: &Setup, run_dir: &RunDir) -> Result<Started, JailError> {
+        let failed = |source: io::Error| JailError::Supervisor { binary: config.host_binary.clone(), source };
+        let silent = || failed(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word"));
+        let socket = self.socket.as_fd();
+        let record = File::options().create(true).append(true).open(run_dir.record()).map_err(failed)?;
+        wire::send(socket, &setup.encode(), &[run_dir.lock.as_fd(), record.as_fd()]).map_err(failed)?;
+        if !readable(socket, PATIENCE) {
+            return Err(failed(io::ErrorKind::TimedOut.into()));
         }
-    };
-    Ok((supervisor, ours, standing))
+        let (message, _) = wire::receive(socket).map_err(failed)?.ok_or_else(silent)?;
+        let standing = supervisor::decode_ready(&message)
+            .map_err(failed)?
+            .map_err(|error| JailError::Step { step: error.step, source: error.source })?;
+        let socket = self.socket.try_clone().map_err(failed)?;
+        Ok(Started { process: self.process.take().ok_or_else(silent)?, socket, standing })
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// A supervisor that is ready for commands.
+struct Started {
+    process: Child,
+    socket: OwnedFd,
+    standing: Standing,
 }
 
 fn no_namespaces(why: &str) -> Missing {

@@ -38,8 +38,6 @@ pub(crate) struct Setup {
     pub(crate) facilities: Facilities,
     /// The private `/tmp`, as the host sees it.
     pub(crate) tmp: PathBuf,
-    /// Where placeholders are recorded.
-    pub(crate) record: PathBuf,
 }
 
 impl Setup {
@@ -74,7 +72,6 @@ impl Setup {
                 writer.path(&protected.path).number(kind).bytes(content.as_bytes());
             })
             .path(&self.tmp)
-            .path(&self.record)
             .finish()
     }
 
@@ -108,7 +105,6 @@ impl Setup {
                 Ok(Protected { path, placeholder })
             })?,
             tmp: reader.path()?,
-            record: reader.path()?,
         })
     }
 }
@@ -290,7 +286,6 @@ mod tests {
             unix_sockets: UnixSockets::PairsOnly,
             facilities: Facilities { landlock: false, ..Facilities::default() },
             tmp: "/t".into(),
-            record: "/r".into(),
         };
         assert_eq!(Setup::decode(&setup.encode()).unwrap(), setup);
         let order = Order {

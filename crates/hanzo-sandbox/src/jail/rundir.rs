@@ -55,6 +55,11 @@ impl RunDir {
         self.path.join("tmp")
     }
 
+    /// Removes what is in the private `/tmp`, as far as that goes.
+    pub(crate) fn empty_tmp(&self) {
+        let _ = fs::remove_dir_all(self.tmp());
+    }
+
     pub(crate) fn record(&self) -> PathBuf {
         self.path.join("record")
     }

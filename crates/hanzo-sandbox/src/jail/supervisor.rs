@@ -2,7 +2,8 @@
 //! It runs nothing itself and holds nothing of the host: its environment is empty, its descriptors are the sockets it needs.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use rustix::termios::Winsize;
 use seccompiler::BpfProgram;
 
 use super::command::{self, Init, NoteBody, Stdio};
+use super::config::Network;
 use super::mounts;
 use super::orders::{Answer, EndKind, Ending, Order, Setup, Step, StepError};
 use super::placeholder::Placeholders;
@@ -21,13 +23,20 @@ use super::sys::{self, Forked};
 use super::wire::{self, Reader, Writer};
 use super::{filter, ruleset};
 
+/// `argv[1]` of a supervisor that makes a network namespace too.
+pub(crate) const NETWORK_OFF: &str = "network-off";
+/// `argv[1]` of one that stays in the host's.
+pub(crate) const NETWORK_ON: &str = "network-on";
+/// `argv[1]` of one that makes no namespaces.
+pub(crate) const NO_NAMESPACES: &str = "no-namespaces";
+
 /// What stands around every command.
 pub(crate) struct Walls {
     pub(crate) setup: Setup,
     pub(crate) namespaces: bool,
     pub(crate) private_proc: bool,
     pub(crate) ruleset: Option<OwnedFd>,
-    pub(crate) filters: Vec<BpfProgram>,
+    pub(crate) filter: Option<BpfProgram>,
 }
 
 /// What the supervisor says when the walls stand.
@@ -86,16 +95,25 @@ fn run(socket: BorrowedFd<'_>) -> io::Result<()> {
     // Not the parent-death signal: it fires when the *thread* that started us ends, and a host's threads come and go.
     let parent = rustix::process::getppid().unwrap_or(Pid::INIT);
     let parent = pidfd_open(parent, PidfdFlags::empty())?;
+    // Namespaces need nothing of the setup but this one word, so they are made while the host still prepares the rest.
+    let entered = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
+        Some(NETWORK_OFF) => enter_namespaces(Network::Off),
+        Some(NETWORK_ON) => enter_namespaces(Network::On),
+        _ => Ok(()),
+    };
     let Some((message, mut fds)) = wire::receive(socket)? else { return Ok(()) };
+    // Opened by the host: a file open for writing in our own mount namespace would keep its mount from becoming read-only.
+    let record = fds.pop().map(File::from);
     let _lock = fds.pop(); // held as long as we live: whoever can take it knows that this jail is dead
+    let record = record.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     let setup = Setup::decode(&message)?;
-    let built = build(setup);
+    let built = entered.and_then(|()| build(setup, record));
     let ready = match &built {
         Ok((walls, _)) => Ok(Standing {
             namespaces: walls.namespaces,
             private_proc: walls.private_proc,
             landlock: if walls.ruleset.is_some() { sys::landlock_abi() } else { 0 },
-            seccomp: !walls.filters.is_empty(),
+            seccomp: walls.filter.is_some(),
         }),
         Err(error) => Err(StepError {
             step: error.step.clone(),
@@ -123,18 +141,13 @@ fn run(socket: BorrowedFd<'_>) -> io::Result<()> {
     result
 }
 
-fn build(setup: Setup) -> Result<(Walls, Placeholders), StepError> {
-    let record = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&setup.record)
-        .step(|| "open the record of placeholders".into())?;
+fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError> {
     let namespaces = setup.facilities.namespaces;
     let mut private_proc = false;
     if namespaces {
-        enter_namespaces(&setup)?;
+        let covered = proc_has_mounts();
         mounts::build(&setup)?;
-        private_proc = setup.facilities.private_proc && can_mount_proc();
+        private_proc = setup.facilities.private_proc && (!covered || can_mount_proc());
         command::drop_bounding_set();
     }
     // The old working directory is a descriptor into the old mount tree.
@@ -144,19 +157,19 @@ fn build(setup: Setup) -> Result<(Walls, Placeholders), StepError> {
     } else {
         None
     };
-    let filters = if setup.facilities.seccomp {
-        filter::build(&setup, namespaces).step(|| "build the seccomp filter".into())?
+    let filter = if setup.facilities.seccomp {
+        Some(filter::build(&setup, namespaces).step(|| "build the seccomp filter".into())?)
     } else {
-        Vec::new()
+        None
     };
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    Ok((Walls { setup, namespaces, private_proc, ruleset, filters }, Placeholders::new(record)))
+    Ok((Walls { setup, namespaces, private_proc, ruleset, filter }, Placeholders::new(record)))
 }
 
-fn enter_namespaces(setup: &Setup) -> Result<(), StepError> {
+fn enter_namespaces(network: Network) -> Result<(), StepError> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    let network = if setup.network == super::config::Network::Off { libc::CLONE_NEWNET } else { 0 };
+    let network = if network == Network::Off { libc::CLONE_NEWNET } else { 0 };
     let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | network;
     sys::unshare(flags).step(|| "make namespaces".into())?;
     // The same numbers inside: mapped to root, a child could remount. As oneself, without capabilities, it cannot, and
@@ -170,7 +183,14 @@ fn enter_namespaces(setup: &Setup) -> Result<(), StepError> {
     Ok(())
 }
 
-/// A container that hides parts of `/proc` makes the kernel refuse a fresh one. Asked once, in a throw-away pid namespace.
+/// A container that hides parts of `/proc` does it with mounts on it. Reading the list is ten times cheaper than the trial.
+fn proc_has_mounts() -> bool {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.is_empty()
+        || text.lines().any(|line| line.split(' ').nth(4).is_some_and(|at| at.starts_with("/proc/")))
+}
+
+/// Where parts of `/proc` are hidden the kernel refuses a fresh one. Tried once, in a throw-away pid namespace.
 fn can_mount_proc() -> bool {
     match sys::clone_process(libc::CLONE_NEWPID) {
         Ok(Forked::Child) => sys::exit_now(i32::from(mounts::private_proc(None).is_err())),
@@ -190,16 +210,16 @@ struct Running {
     deadline: Option<Instant>,
     /// Why we killed it, when we did.
     killed: Option<EndKind>,
-    /// The end has been told.
+    /// How its main process ended, to be told when everything else has.
+    answer: Option<Answer>,
+    /// The end of the main process has been told, and the rest was to live on.
     told: bool,
-    /// Something of it may still run.
-    alive: bool,
 }
 
 struct Supervisor {
     walls: Walls,
     placeholders: Placeholders,
-    notes: std::fs::File,
+    notes: File,
     notes_in: OwnedFd,
     lifeline: OwnedFd,
     lifeline_end: Option<OwnedFd>,
@@ -308,17 +328,14 @@ impl Supervisor {
                 .run(id)
             }
             Forked::Parent { pid, pidfd } => {
-                let pidfd = pidfd
-                    .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
-                    .step(|| "get a pidfd".into())?;
                 let running = Running {
                     pid,
                     pidfd,
                     socket: Some(socket),
                     deadline,
                     killed: None,
+                    answer: None,
                     told: false,
-                    alive: true,
                 };
                 self.commands.insert(id, running);
                 Ok(())
@@ -342,32 +359,31 @@ impl Supervisor {
                     Answer::Ended(ending)
                 }
             };
-            self.tell_end(note.id, &answer);
+            let leftovers = matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
+            let Some(running) = self.commands.get_mut(&note.id) else { continue };
+            running.deadline = running.deadline.filter(|_| leftovers);
+            if leftovers {
+                running.told = true;
+                if let Some(socket) = &running.socket {
+                    let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
+                }
+            } else {
+                running.answer = Some(answer); // passed on when its init is gone, and the user's tree is as it was
+            }
         }
     }
 
-    /// Tells the host that a command is over, after the user's tree is as it was.
-    fn tell_end(&mut self, id: i32, answer: &Answer) {
-        let Some(running) = self.commands.get_mut(&id) else { return };
-        running.told = true;
-        running.alive = matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
-        self.tidy();
-        if let Some(socket) = self.commands.get(&id).and_then(|running| running.socket.as_ref()) {
-            let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
-        }
-    }
-
+    /// Passes on how a command ended, after the user's tree is as it was. Not earlier: while the init's mount namespace
+    /// lives, removing a placeholder means unmounting it there, which is slow.
     fn init_ended(&mut self, id: i32) {
-        let Some(running) = self.commands.get_mut(&id) else { return };
+        let Some(running) = self.commands.remove(&id) else { return };
         let _ = sys::reap(running.pid, true);
-        running.alive = false;
-        if !running.told {
-            let kind = running.killed.unwrap_or(EndKind::Killed);
-            let ending = Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() };
-            self.tell_end(id, &Answer::Ended(ending));
-        }
-        self.commands.remove(&id);
         self.tidy();
+        let kind = running.killed.unwrap_or(EndKind::Killed);
+        let lost = Answer::Ended(Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() });
+        if let Some(socket) = running.socket.filter(|_| !running.told) {
+            let _ = wire::send(socket.as_fd(), &running.answer.unwrap_or(lost).encode(), &[]);
+        }
     }
 
     /// A word from the host on a command's own socket is "kill". So is its silence, unless the command is over and was
@@ -399,7 +415,7 @@ impl Supervisor {
 
     /// Removes the placeholders when nothing runs that must be kept from them.
     fn tidy(&mut self) {
-        if self.commands.values().all(|running| !running.alive) {
+        if self.commands.is_empty() {
             self.placeholders.clear();
         }
     }

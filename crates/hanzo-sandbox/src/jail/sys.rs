@@ -12,7 +12,7 @@ use std::time::Duration;
 /// What a fork returned, seen from the process it returned in.
 pub(crate) enum Forked {
     Child,
-    Parent { pid: i32, pidfd: Option<OwnedFd> },
+    Parent { pid: i32, pidfd: OwnedFd },
 }
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
@@ -33,20 +33,38 @@ pub(crate) fn clone_process(flags: libc::c_int) -> io::Result<Forked> {
     if pid == 0 {
         return Ok(Forked::Child);
     }
+    if pidfd < 0 {
+        return Err(io::Error::from_raw_os_error(libc::ENOSYS)); // Linux < 5.2
+    }
     // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
-    let pidfd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(Forked::Parent { pid: narrow(pid), pidfd })
-}
-
-/// `fork(2)`; same condition as [`clone_process`].
-pub(crate) fn fork() -> io::Result<Forked> {
-    // SAFETY: called in a single-threaded process, so no lock can be held by a thread that the child lacks.
-    let pid = check(libc::c_long::from(unsafe { libc::fork() }))?;
-    Ok(if pid == 0 { Forked::Child } else { Forked::Parent { pid: narrow(pid), pidfd: None } })
 }
 
 fn narrow(pid: libc::c_long) -> i32 {
     i32::try_from(pid).expect("a pid fits in 32 bits")
+}
+
+/// Runs `child` in a new process that borrows this one's memory until it executes a program or ends; then returns its pid.
+///
+/// A third of a millisecond cheaper than a fork of a page table that is thrown away at exec. `child` must not return.
+pub(crate) fn vfork_with(child: &mut dyn FnMut()) -> io::Result<i32> {
+    extern "C" fn enter(argument: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `argument` is the pointer made below; the frame it points to is suspended until we exec or exit.
+        let child = unsafe { &mut *argument.cast::<&mut dyn FnMut()>() };
+        child();
+        127
+    }
+    let mut stack = vec![0u128; 16 * 1024]; // 256 KiB, aligned to 16
+    let top = stack.as_mut_ptr_range().end;
+    let mut child = child;
+    // SAFETY: the child has a stack of its own, which outlives it: CLONE_VFORK suspends the only thread of this process
+    // until the child has left the memory. The descriptor table, directory and signal handlers are copies.
+    let pid = unsafe {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        libc::clone(enter, top.cast(), flags, (&raw mut child).cast())
+    };
+    check(libc::c_long::from(pid)).map(narrow)
 }
 
 /// Ends the process without running destructors or exit handlers, which belong to the process it was forked from.
