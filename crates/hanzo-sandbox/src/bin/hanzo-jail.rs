@@ -30,12 +30,13 @@ mod linux {
     use std::fs::File;
     use std::io::{self, Write};
     use std::os::fd::AsFd;
+    use std::path::PathBuf;
     use std::process::ExitCode;
     use std::time::Duration;
 
     use hanzo_sandbox::jail::{
         Command, ExitStatus, Io, Jail, JailConfig, Leftovers, Level, Network, Protected, PtySize,
-        UnixSockets, probe,
+        UnixSockets, default_unreadable, probe,
     };
 
     const USAGE: &str = "usage: hanzo-jail [OPTION]… -- CMD…\n\n\
@@ -55,7 +56,10 @@ mod linux {
         --explain           print the level, the writable set and what is missing";
 
     pub(super) fn run(arguments: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
-        let mut config = JailConfig::new(std::env::current_dir()?);
+        let mut workspace = std::env::current_dir()?;
+        let (mut writable, mut protected) = (Vec::new(), Vec::new());
+        let mut config = JailConfig::new(&workspace);
+        config.unreadable = usual_secrets();
         let mut command = Vec::new();
         let mut explain = false;
         let mut leftovers = Leftovers::Kill;
@@ -66,14 +70,9 @@ mod linux {
             let number =
                 |text: OsString| text.to_str().and_then(|text| text.parse::<u64>().ok()).ok_or(USAGE);
             match argument.to_str() {
-                Some("--workspace") => {
-                    let fresh = JailConfig::new(path()?);
-                    config.writable.extend(fresh.writable);
-                    config.protected = fresh.protected;
-                    config.workspace = fresh.workspace;
-                }
-                Some("--write") => config.writable.push(path()?.into()),
-                Some("--protect") => config.protected.push(Protected::new(path()?)),
+                Some("--workspace") => workspace = path()?.into(),
+                Some("--write") => writable.push(path()?.into()),
+                Some("--protect") => protected.push(Protected::new(path()?)),
                 Some("--unreadable") => config.unreadable.push(path()?.into()),
                 Some("--network") => config.network = Network::On,
                 Some("--unix-sockets") => config.unix_sockets = UnixSockets::Any,
@@ -103,6 +102,10 @@ mod linux {
                 _ => return Err(USAGE.into()),
             }
         }
+        let base = JailConfig::new(workspace);
+        config.workspace = base.workspace;
+        config.writable = base.writable.into_iter().chain(writable).collect();
+        config.protected = base.protected.into_iter().chain(protected).collect();
         if explain {
             return explain_jail(&config);
         }
@@ -132,6 +135,13 @@ mod linux {
             }
         };
         Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    }
+
+    /// Where credentials are kept on most machines.
+    fn usual_secrets() -> Vec<PathBuf> {
+        let Some(home) = std::env::home_dir().filter(|home| home.is_absolute()) else { return Vec::new() };
+        let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
+        default_unreadable(&home, &data.join("hanzo"))
     }
 
     fn explain_jail(config: &JailConfig) -> Result<ExitCode, Box<dyn Error>> {

@@ -42,6 +42,8 @@ pub(crate) enum NoteBody {
 pub(crate) enum Stdio {
     Fds([OwnedFd; 3]),
     Terminal(OwnedFd),
+    /// The program has them, and only it: a reader must see the end when the program closes its output.
+    Passed,
 }
 
 /// Everything an init inherits.
@@ -59,7 +61,7 @@ pub(crate) struct Init<'a> {
 
 impl Init<'_> {
     /// The life of an init. `id` is the supervisor's name for the command: our pid is another one inside.
-    pub(crate) fn run(self, id: i32) -> ! {
+    pub(crate) fn run(mut self, id: i32) -> ! {
         if let Err(error) = self.live(id) {
             let errno = error.source.raw_os_error().unwrap_or(libc::EIO);
             let body = NoteBody::Failed { step: error.step, errno, exec: false };
@@ -68,14 +70,13 @@ impl Init<'_> {
         sys::exit_now(0)
     }
 
-    fn live(&self, id: i32) -> Result<(), StepError> {
+    fn live(&mut self, id: i32) -> Result<(), StepError> {
         // The supervisor's death is ours, and with us the kernel kills the whole pid namespace. It may have died already.
         self.follow_supervisor()?;
         if hung_up(self.lifeline) {
             sys::exit_now(0);
         }
         sys::hold_signals();
-        let limits = &self.order.limits;
         let mut bounded = false;
         if self.walls.namespaces {
             bounded = self.finish_mounts()?;
@@ -87,8 +88,9 @@ impl Init<'_> {
 
         // Written by the child in our memory when it does not become the program.
         let mut failure = None;
+        let this = &*self;
         let main = sys::vfork_with(&mut || {
-            failure = Some(match self.become_program() {
+            failure = Some(match this.become_program() {
                 Ok(error) => ("run the program".to_owned(), error, true),
                 Err(error) => (error.step, error.source, false),
             });
@@ -100,12 +102,13 @@ impl Init<'_> {
             send_note(self.notes, &Note { id, body: NoteBody::Failed { step, errno, exec } });
             return Ok(());
         }
+        self.stdio = Stdio::Passed;
         // We are in the command's pid namespace and of its user: keep our memory to ourselves, and keep no power.
         drop_capabilities(self.walls.namespaces)?;
         self.follow_supervisor()?; // a change of credentials may have cleared it
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "close the init to others".into())?;
         let _ = wire::send(self.socket.as_fd(), &Answer::Started.encode(), &[]);
-        let watch = Watch::new(limits, bounded, self.walls.namespaces);
+        let watch = Watch::new(&self.order.limits, bounded, self.walls.namespaces);
         self.reap_until_over(id, main, watch.as_ref());
         Ok(())
     }
@@ -230,6 +233,7 @@ impl Init<'_> {
                     sys::dup_onto(terminal.as_fd(), target).step(|| "set up the terminal".into())?;
                 }
             }
+            Stdio::Passed => {}
         }
         super::watch::set_rlimits(&self.order.limits).step(|| "set limits".into())?;
         // By path, in the new mount tree: the old working directory would be a way around it.

@@ -73,6 +73,7 @@ pub enum JailError {
     },
 }
 
+#[cfg(target_os = "linux")]
 impl JailError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, source }

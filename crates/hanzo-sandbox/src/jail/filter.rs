@@ -235,10 +235,8 @@ fn prologue() -> io::Result<BpfProgram> {
 
 /// Appends a binary search. Jumps to the rules are written as `JA` without a distance, which is known only at the end.
 fn search(leaves: &[(u32, Leaf)], out: &mut BpfProgram) -> io::Result<()> {
-    if let [few @ ..] = leaves
-        && few.len() <= 2
-    {
-        for (call, leaf) in few {
+    if leaves.len() <= 2 {
+        for (call, leaf) in leaves {
             out.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call));
             out.push(match leaf {
                 Leaf::Rules => instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0),
@@ -268,7 +266,9 @@ mod tests {
         data.extend(call.to_ne_bytes());
         data.extend(arch.to_ne_bytes());
         data.extend(0u64.to_ne_bytes());
-        arguments.iter().for_each(|argument| data.extend(argument.to_ne_bytes()));
+        for argument in arguments {
+            data.extend(argument.to_ne_bytes());
+        }
         let (mut at, mut value) = (0, 0u32);
         loop {
             let step = &program[at];
@@ -300,8 +300,8 @@ mod tests {
     }
 
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
-    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO + 1;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO + 38;
 
     #[test]
     #[cfg(target_arch = "x86_64")]

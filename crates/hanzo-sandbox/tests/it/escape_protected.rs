@@ -135,6 +135,24 @@ fn secrets_cannot_be_read() {
 }
 
 #[test]
+fn the_usual_places_of_credentials_are_hidden() {
+    for who in everyone() {
+        let world = World::new(who);
+        fs::create_dir(world.outside.join(".ssh")).unwrap();
+        for name in [".ssh/key", ".netrc", ".npmrc"] {
+            fs::write(world.outside.join(name), "secret").unwrap();
+        }
+        let run = |mut command: Command| {
+            command.env("HOME", &world.outside);
+            tried(command)
+        };
+        let line = sh("echo tried; cd $HOME && cat .ssh/key .netrc .npmrc");
+        assert_eq!(run(world.plain(&line)).matches("secret").count(), 3, "the control did not work");
+        assert!(!run(world.jailed(&[], &line)).contains("secret"), "ESCAPED as {who:?}");
+    }
+}
+
+#[test]
 fn secrets_inside_the_workspace_can_be_neither_read_nor_planted() {
     for who in everyone() {
         let world = World::new(who);

@@ -189,6 +189,21 @@ fn input_large_arguments_directory_and_environment_arrive() {
 }
 
 #[test]
+fn the_end_of_the_output_is_seen_while_the_command_runs() {
+    let dir = scratch();
+    let jail = Jail::start(config(dir.path())).unwrap();
+    let mut command = Command::shell("echo out; exec >&- 2>&-; read line");
+    command.stdin = Io::Pipe;
+    let mut child = jail.spawn(command).unwrap();
+    let mut text = String::new();
+    fs::File::from(child.stdout.take().unwrap()).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "out\n");
+    assert_eq!(child.try_wait().unwrap(), None, "it still waits for a line");
+    fs::File::from(child.stdin.take().unwrap()).write_all(b"go\n").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_denial_is_recognisable() {
     let dir = scratch();
     let jail = Jail::start(config(dir.path())).unwrap();
