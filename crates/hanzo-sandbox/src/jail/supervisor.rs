@@ -212,6 +212,8 @@ struct Running {
     killed: Option<EndKind>,
     /// How its main process ended, to be told when everything else has.
     answer: Option<Answer>,
+    /// What its main process leaves running may live on.
+    keep: bool,
     /// The end of the main process has been told, and the rest was to live on.
     told: bool,
 }
@@ -232,11 +234,13 @@ impl Supervisor {
     fn serve(&mut self, socket: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             let ids: Vec<i32> = self.commands.keys().copied().collect();
+            // A note is worth waking up for only if its writer lives on; else its end, which follows, does.
+            let may_outlive = self.commands.values().any(|running| running.keep);
             let ready = {
                 let mut fds = vec![
                     PollFd::from_borrowed_fd(socket, PollFlags::IN),
                     PollFd::from_borrowed_fd(parent, PollFlags::IN),
-                    PollFd::new(&self.notes, PollFlags::IN),
+                    PollFd::new(&self.notes, if may_outlive { PollFlags::IN } else { PollFlags::empty() }),
                 ];
                 for running in self.commands.values() {
                     fds.push(PollFd::new(&running.pidfd, PollFlags::IN));
@@ -310,6 +314,7 @@ impl Supervisor {
         }
         let socket = socket.try_clone().step(|| "copy a descriptor".into())?;
         let deadline = order.limits.wall_clock.map(|limit| Instant::now() + limit);
+        let keep = order.keep_leftovers;
         let id = self.next_id;
         self.next_id = self.next_id.checked_add(1).unwrap_or(1);
         let flags = if self.walls.namespaces { libc::CLONE_NEWPID | libc::CLONE_NEWNS } else { 0 };
@@ -335,6 +340,7 @@ impl Supervisor {
                     deadline,
                     killed: None,
                     answer: None,
+                    keep,
                     told: false,
                 };
                 self.commands.insert(id, running);
