@@ -461,7 +461,7 @@ fn gaps(standing: Standing, facilities: Facilities) -> Vec<Missing> {
     }
     if !standing.namespaces {
         let why = "commands can change modes, times and attributes of the user's own files outside, write protected \
-                   paths, read credentials, see other processes and have no loopback network; background processes \
+                   paths, see other processes and have no loopback network; background processes \
                    are killed as well as can be";
         add("what namespaces give", why, "see user namespaces");
     }

@@ -20,12 +20,31 @@ fn other(error: impl std::error::Error) -> io::Error {
     io::Error::other(error.to_string())
 }
 
+/// The largest trees that together hold everything in `dir` but the `hidden` ones. What is made later beside a hidden path
+/// is not among them: at this level, that is the price.
+fn all_but(dir: &Path, hidden: &[PathBuf], out: &mut Vec<PathBuf>) {
+    if hidden.iter().any(|hidden| dir.starts_with(hidden)) {
+        return;
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(dir)) {
+        out.push(dir.to_path_buf());
+        return;
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        // A link's target is where it is, and a rule for the link would be one for the target.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            all_but(&entry.path(), hidden, out);
+        }
+    }
+}
+
 /// Builds the ruleset; `namespaces` says whether the jail's own `/dev` and `/tmp` are mounted.
 pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<OwnedFd> {
     let write = AccessFs::from_write(NEWEST);
+    let handled = if namespaces { write } else { write | AccessFs::ReadFile };
     let mut created = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(write)
+        .handle_access(handled)
         .map_err(other)?
         // Abstract unix sockets and signals that leave the command.
         .scope(Scope::from_all(NEWEST))
@@ -48,6 +67,14 @@ pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<OwnedFd> {
         allow(Path::new("/dev"), device)?;
     } else {
         allow(&setup.tmp, write)?;
+        // Masks are mounts. Without them reading is allowed everywhere but in the hidden places, which Landlock can only
+        // say by naming everything else.
+        let mut readable = Vec::new();
+        all_but(Path::new("/"), &setup.unreadable, &mut readable);
+        readable.extend(setup.roots.iter().chain([&setup.tmp]).cloned());
+        for path in &readable {
+            allow(path, AccessFs::ReadFile.into())?;
+        }
         // Not `/dev/pts`: it holds the user's other terminals.
         for path in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
             allow(&PathBuf::from("/dev").join(path), device)?;
@@ -55,4 +82,24 @@ pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<OwnedFd> {
     }
     // What the mount namespace makes read-only (all of `/proc`) needs no rule here.
     Option::<OwnedFd>::from(created).ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_the_hidden_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["home/.ssh", "home/code/deep", "etc"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::write(at("home/.netrc"), "").unwrap();
+        std::os::unix::fs::symlink(at("home/.ssh"), at("home/link")).unwrap();
+        let mut named = Vec::new();
+        all_but(dir.path(), &[at("home/.ssh"), at("home/.netrc"), at("missing")], &mut named);
+        named.sort();
+        assert_eq!(named, [at("etc"), at("home/code")]);
+    }
 }

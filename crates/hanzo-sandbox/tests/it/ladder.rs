@@ -131,6 +131,36 @@ fn the_lower_level_still_stops_writes_network_ptrace_and_leaks() {
 }
 
 #[test]
+fn the_lower_level_hides_credentials() {
+    for who in everyone() {
+        let world = World::new(who);
+        fs::create_dir(world.outside.join("ssh")).unwrap();
+        for name in ["ssh/key", "netrc"] {
+            fs::write(world.outside.join(name), "secret").unwrap();
+        }
+        fs::write(world.outside.join("notes"), "open").unwrap();
+        std::os::unix::fs::symlink(world.outside.join("ssh"), world.workspace.join("link")).unwrap();
+        let line = format!(
+            "echo tried; cd {}; cat ssh/key netrc {}/link/key notes",
+            world.outside.display(),
+            world.workspace.display()
+        );
+        let control = tried(world.plain(&sh(&line)));
+        assert_eq!(control.matches("secret").count(), 3, "the control did not work");
+        let (ssh, netrc) = (world.outside.join("ssh"), world.outside.join("netrc"));
+        let options = [
+            "--no-namespaces",
+            "--unreadable",
+            ssh.to_str().unwrap(),
+            "--unreadable",
+            netrc.to_str().unwrap(),
+        ];
+        let output = tried(world.jailed(&options, &sh(&line)));
+        assert!(!output.contains("secret") && output.contains("open"), "as {who:?}: {output}");
+    }
+}
+
+#[test]
 fn the_lower_level_kills_daemons_as_well() {
     let dir = scratch();
     let mut settings = config(dir.path());
