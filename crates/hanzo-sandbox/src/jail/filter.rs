@@ -295,6 +295,7 @@ mod tests {
             network,
             unix_sockets,
             facilities: Facilities::default(),
+            proc_is_covered: false,
             tmp: "/t".into(),
         }
     }

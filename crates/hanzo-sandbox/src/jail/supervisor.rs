@@ -145,9 +145,8 @@ fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError>
     let namespaces = setup.facilities.namespaces;
     let mut private_proc = false;
     if namespaces {
-        let covered = proc_has_mounts();
         mounts::build(&setup)?;
-        private_proc = setup.facilities.private_proc && (!covered || can_mount_proc());
+        private_proc = setup.facilities.private_proc && (!setup.proc_is_covered || can_mount_proc());
         command::drop_bounding_set();
     }
     // The old working directory is a descriptor into the old mount tree.
@@ -181,13 +180,6 @@ fn enter_namespaces(network: Network) -> Result<(), StepError> {
         sys::loopback_up().step(|| "bring loopback up".into())?;
     }
     Ok(())
-}
-
-/// A container that hides parts of `/proc` does it with mounts on it. Reading the list is ten times cheaper than the trial.
-fn proc_has_mounts() -> bool {
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.is_empty()
-        || text.lines().any(|line| line.split(' ').nth(4).is_some_and(|at| at.starts_with("/proc/")))
 }
 
 /// Where parts of `/proc` are hidden the kernel refuses a fresh one. Tried once, in a throw-away pid namespace.
