@@ -202,12 +202,10 @@ struct Running {
     deadline: Option<Instant>,
     /// Why we killed it, when we did.
     killed: Option<EndKind>,
-    /// How its main process ended, to be told when everything else has.
-    answer: Option<Answer>,
-    /// What its main process leaves running may live on.
-    keep: bool,
-    /// The end of the main process has been told, and the rest was to live on.
+    /// The end of the main process has been told.
     told: bool,
+    /// Nothing of it is alive but the init, on its way out.
+    over: bool,
 }
 
 struct Supervisor {
@@ -226,13 +224,11 @@ impl Supervisor {
     fn serve(&mut self, socket: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             let ids: Vec<i32> = self.commands.keys().copied().collect();
-            // A note is worth waking up for only if its writer lives on; else its end, which follows, does.
-            let may_outlive = self.commands.values().any(|running| running.keep);
             let ready = {
                 let mut fds = vec![
                     PollFd::from_borrowed_fd(socket, PollFlags::IN),
                     PollFd::from_borrowed_fd(parent, PollFlags::IN),
-                    PollFd::new(&self.notes, if may_outlive { PollFlags::IN } else { PollFlags::empty() }),
+                    PollFd::new(&self.notes, PollFlags::IN),
                 ];
                 for running in self.commands.values() {
                     fds.push(PollFd::new(&running.pidfd, PollFlags::IN));
@@ -306,7 +302,6 @@ impl Supervisor {
         }
         let socket = socket.try_clone().step(|| "copy a descriptor".into())?;
         let deadline = order.limits.wall_clock.map(|limit| Instant::now() + limit);
-        let keep = order.keep_leftovers;
         let id = self.next_id;
         self.next_id = self.next_id.checked_add(1).unwrap_or(1);
         let flags = if self.walls.namespaces { libc::CLONE_NEWPID | libc::CLONE_NEWNS } else { 0 };
@@ -331,9 +326,8 @@ impl Supervisor {
                     socket: Some(socket),
                     deadline,
                     killed: None,
-                    answer: None,
-                    keep,
                     told: false,
+                    over: false,
                 };
                 self.commands.insert(id, running);
                 Ok(())
@@ -357,31 +351,33 @@ impl Supervisor {
                     Answer::Ended(ending)
                 }
             };
-            let leftovers = matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
-            let Some(running) = self.commands.get_mut(&note.id) else { continue };
-            running.deadline = running.deadline.filter(|_| leftovers);
-            if leftovers {
-                running.told = true;
-                if let Some(socket) = &running.socket {
-                    let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
-                }
-            } else {
-                running.answer = Some(answer); // passed on when its init is gone, and the user's tree is as it was
-            }
+            self.tell_end(note.id, &answer);
         }
     }
 
-    /// Passes on how a command ended, after the user's tree is as it was. Not earlier: while the init's mount namespace
-    /// lives, removing a placeholder means unmounting it there, which is slow.
-    fn init_ended(&mut self, id: i32) {
-        let Some(running) = self.commands.remove(&id) else { return };
-        let _ = sys::reap(running.pid, true);
+    /// Passes on how a command ended, after the user's tree is as it was.
+    fn tell_end(&mut self, id: i32, answer: &Answer) {
+        let Some(running) = self.commands.get_mut(&id) else { return };
+        running.told = true;
+        running.over = !matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
+        running.deadline = running.deadline.filter(|_| !running.over);
         self.tidy();
-        let kind = running.killed.unwrap_or(EndKind::Killed);
-        let lost = Answer::Ended(Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() });
-        if let Some(socket) = running.socket.filter(|_| !running.told) {
-            let _ = wire::send(socket.as_fd(), &running.answer.unwrap_or(lost).encode(), &[]);
+        if let Some(socket) = self.commands.get(&id).and_then(|running| running.socket.as_ref()) {
+            let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
         }
+    }
+
+    fn init_ended(&mut self, id: i32) {
+        let Some(running) = self.commands.get_mut(&id) else { return };
+        let _ = sys::reap(running.pid, true);
+        running.over = true;
+        if !running.told {
+            let kind = running.killed.unwrap_or(EndKind::Killed);
+            let lost = Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() };
+            self.tell_end(id, &Answer::Ended(lost));
+        }
+        self.commands.remove(&id);
+        self.tidy();
     }
 
     /// A word from the host on a command's own socket is "kill". So is its silence, unless the command is over and was
@@ -413,12 +409,14 @@ impl Supervisor {
 
     /// Removes the placeholders when nothing runs that must be kept from them.
     fn tidy(&mut self) {
-        if self.commands.is_empty() {
+        if self.commands.values().all(|running| running.over) {
             self.placeholders.clear();
         }
     }
 
     fn end(&mut self) {
+        // An init whose command is over is only freeing its namespaces, which takes longer than all we do here.
+        self.commands.retain(|_, running| !running.over);
         for running in self.commands.values_mut() {
             kill(running, self.walls.namespaces, EndKind::Killed);
         }
