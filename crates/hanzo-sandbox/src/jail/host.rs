@@ -364,6 +364,7 @@ fn resolve(config: &JailConfig, run_dir: &RunDir) -> Result<Setup, JailError> {
         network: config.network,
         unix_sockets: config.unix_sockets,
         facilities: config.facilities,
+        proc_is_covered: proc_has_mounts(),
         tmp: run_dir.tmp(),
     })
 }
@@ -466,6 +467,13 @@ fn gaps(standing: Standing, facilities: Facilities) -> Vec<Missing> {
         add("what namespaces give", why, "see user namespaces");
     }
     out
+}
+
+/// A container that hides parts of `/proc` does it with mounts on it. Reading the list is cheaper than a trial.
+fn proc_has_mounts() -> bool {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.is_empty()
+        || text.lines().any(|line| line.split(' ').nth(4).is_some_and(|at| at.starts_with("/proc/")))
 }
 
 /// Linux 6.14 gave each pid namespace its own bound.

@@ -12,8 +12,12 @@
 //!
 //! - A nested repository that a command makes in the workspace has hooks of its own making.
 //! - A file of the unreadable set that the user replaces while a command runs is visible to that command.
-//! - Processor time is bounded per process. As root without capabilities, a command has the rights of the user `root` over
-//!   files of `root` only: a workspace that belongs to somebody else is not writable.
+//! - Unix sockets other than pairs are refused ([`UnixSockets`]), because no kernel before Landlock's ninth version can tell
+//!   a socket inside from one outside. What needs them (a process pool that uses a fork server, a database on a socket
+//!   file) has to be allowed them.
+//! - Processor time is bounded per process, and control groups are not used: where one holds the host, it holds the jail.
+//! - As root without capabilities, a command has the rights of `root` over files of `root` only: a workspace that belongs to
+//!   somebody else is not writable.
 
 mod config;
 mod drain;

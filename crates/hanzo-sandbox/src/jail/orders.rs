@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) network: Network,
     pub(crate) unix_sockets: UnixSockets,
     pub(crate) facilities: Facilities,
+    /// Something is mounted in `/proc`, as containers do to hide parts of it. Looked up by the host, which has the time.
+    pub(crate) proc_is_covered: bool,
     /// The private `/tmp`, as the host sees it.
     pub(crate) tmp: PathBuf,
 }
@@ -51,6 +53,7 @@ impl Setup {
             facilities.seccomp,
             facilities.private_proc,
             facilities.pid_max,
+            self.proc_is_covered,
         ];
         let mut writer = Writer::default();
         for flag in flags {
@@ -87,7 +90,9 @@ impl Setup {
             private_proc: flag()?,
             pid_max: flag()?,
         };
+        let proc_is_covered = flag()?;
         Ok(Self {
+            proc_is_covered,
             network,
             unix_sockets,
             facilities,
@@ -285,6 +290,7 @@ mod tests {
             network: Network::On,
             unix_sockets: UnixSockets::PairsOnly,
             facilities: Facilities { landlock: false, ..Facilities::default() },
+            proc_is_covered: true,
             tmp: "/t".into(),
         };
         assert_eq!(Setup::decode(&setup.encode()).unwrap(), setup);

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn guess(status: ExitStatus, text: &str) -> Option<DenialKind> {
-        Denial::guess(status, text.as_bytes(), Network::Off, &["/work".into()]).map(|denial| denial.kind)
+        Denial::guess(status, text.as_bytes(), Network::Off, &["/project".into()]).map(|denial| denial.kind)
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             ("npm error code EAI_AGAIN\nnpm error errno EAI_AGAIN", Some(DenialKind::Network)),
             ("strace: ptrace(PTRACE_TRACEME): Operation not permitted", Some(DenialKind::Operation)),
             ("error: expected `;`", None),
-            ("cat: /work/secret: Permission denied", None),
+            ("cat: /project/secret: Permission denied", None),
         ] {
             assert_eq!(guess(failed, text), expected, "{text}");
         }

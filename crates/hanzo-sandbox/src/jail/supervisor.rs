@@ -145,9 +145,14 @@ fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError>
     let namespaces = setup.facilities.namespaces;
     let mut private_proc = false;
     if namespaces {
+<<<<<<< HEAD
         let covered = proc_has_mounts();
         mounts::build(&setup)?;
         private_proc = setup.facilities.private_proc && (!covered || can_mount_proc());
+=======
+        mounts::build(&setup)?;
+        private_proc = setup.facilities.private_proc && (!setup.proc_is_covered || can_mount_proc());
+>>>>>>> w/jail
         command::drop_bounding_set();
     }
     // The old working directory is a descriptor into the old mount tree.
@@ -183,6 +188,7 @@ fn enter_namespaces(network: Network) -> Result<(), StepError> {
     Ok(())
 }
 
+<<<<<<< HEAD
 /// A container that hides parts of `/proc` does it with mounts on it. Reading the list is ten times cheaper than the trial.
 fn proc_has_mounts() -> bool {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -190,6 +196,8 @@ fn proc_has_mounts() -> bool {
         || text.lines().any(|line| line.split(' ').nth(4).is_some_and(|at| at.starts_with("/proc/")))
 }
 
+=======
+>>>>>>> w/jail
 /// Where parts of `/proc` are hidden the kernel refuses a fresh one. Tried once, in a throw-away pid namespace.
 fn can_mount_proc() -> bool {
     match sys::clone_process(libc::CLONE_NEWPID) {
@@ -210,12 +218,19 @@ struct Running {
     deadline: Option<Instant>,
     /// Why we killed it, when we did.
     killed: Option<EndKind>,
+<<<<<<< HEAD
     /// How its main process ended, to be told when everything else has.
     answer: Option<Answer>,
     /// What its main process leaves running may live on.
     keep: bool,
     /// The end of the main process has been told, and the rest was to live on.
     told: bool,
+=======
+    /// The end of the main process has been told.
+    told: bool,
+    /// Nothing of it is alive but the init, on its way out.
+    over: bool,
+>>>>>>> w/jail
 }
 
 struct Supervisor {
@@ -342,6 +357,10 @@ impl Supervisor {
                     answer: None,
                     keep,
                     told: false,
+<<<<<<< HEAD
+=======
+                    over: false,
+>>>>>>> w/jail
                 };
                 self.commands.insert(id, running);
                 Ok(())
@@ -365,6 +384,7 @@ impl Supervisor {
                     Answer::Ended(ending)
                 }
             };
+<<<<<<< HEAD
             let leftovers = matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
             let Some(running) = self.commands.get_mut(&note.id) else { continue };
             running.deadline = running.deadline.filter(|_| leftovers);
@@ -376,6 +396,21 @@ impl Supervisor {
             } else {
                 running.answer = Some(answer); // passed on when its init is gone, and the user's tree is as it was
             }
+=======
+            self.tell_end(note.id, &answer);
+        }
+    }
+
+    /// Passes on how a command ended, after the user's tree is as it was.
+    fn tell_end(&mut self, id: i32, answer: &Answer) {
+        let Some(running) = self.commands.get_mut(&id) else { return };
+        running.told = true;
+        running.over = !matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
+        running.deadline = running.deadline.filter(|_| !running.over);
+        self.tidy();
+        if let Some(socket) = self.commands.get(&id).and_then(|running| running.socket.as_ref()) {
+            let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
+>>>>>>> w/jail
         }
     }
 
@@ -384,6 +419,16 @@ impl Supervisor {
     fn init_ended(&mut self, id: i32) {
         let Some(running) = self.commands.remove(&id) else { return };
         let _ = sys::reap(running.pid, true);
+<<<<<<< HEAD
+=======
+        running.over = true;
+        if !running.told {
+            let kind = running.killed.unwrap_or(EndKind::Killed);
+            let lost = Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() };
+            self.tell_end(id, &Answer::Ended(lost));
+        }
+        self.commands.remove(&id);
+>>>>>>> w/jail
         self.tidy();
         let kind = running.killed.unwrap_or(EndKind::Killed);
         let lost = Answer::Ended(Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() });
@@ -421,12 +466,18 @@ impl Supervisor {
 
     /// Removes the placeholders when nothing runs that must be kept from them.
     fn tidy(&mut self) {
+<<<<<<< HEAD
         if self.commands.is_empty() {
+=======
+        if self.commands.values().all(|running| running.over) {
+>>>>>>> w/jail
             self.placeholders.clear();
         }
     }
 
     fn end(&mut self) {
+        // An init whose command is over is only freeing its namespaces, which takes longer than all we do here.
+        self.commands.retain(|_, running| !running.over);
         for running in self.commands.values_mut() {
             kill(running, self.walls.namespaces, EndKind::Killed);
         }
