@@ -36,8 +36,9 @@ mod linux {
 
     use hanzo_sandbox::jail::{
         Command, ExitStatus, Io, Jail, JailConfig, Leftovers, Level, Network, Protected, PtySize,
-        UnixSockets, default_unreadable, probe,
+        UnixSockets, probe,
     };
+    use hanzo_sandbox::protected::default_unreadable;
     use hanzo_sandbox::protected::default_unreadable;
 
     const USAGE: &str = "usage: hanzo-jail [OPTION]… -- CMD…\n\n\
@@ -141,16 +142,11 @@ mod linux {
     /// Where credentials are kept on most machines.
     fn usual_secrets() -> Vec<PathBuf> {
         let Some(home) = std::env::home_dir().filter(|home| home.is_absolute()) else { return Vec::new() };
-<<<<<<< HEAD
         let directory = |variable: &str, usual: &str| {
             std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from).join("hanzo")
         };
         let config = directory("XDG_CONFIG_HOME", ".config");
         default_unreadable(&home, &config, &directory("XDG_DATA_HOME", ".local/share"))
-=======
-        let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
-        default_unreadable(&home, &data.join("hanzo"))
->>>>>>> w/jail
     }
 
     fn explain_jail(config: &JailConfig) -> Result<ExitCode, Box<dyn Error>> {

@@ -295,10 +295,7 @@ mod tests {
             network,
             unix_sockets,
             facilities: Facilities::default(),
-<<<<<<< HEAD
-=======
             proc_is_covered: false,
->>>>>>> w/jail
             tmp: "/t".into(),
         }
     }

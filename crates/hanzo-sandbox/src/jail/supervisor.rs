@@ -145,14 +145,8 @@ fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError>
     let namespaces = setup.facilities.namespaces;
     let mut private_proc = false;
     if namespaces {
-<<<<<<< HEAD
-        let covered = proc_has_mounts();
-        mounts::build(&setup)?;
-        private_proc = setup.facilities.private_proc && (!covered || can_mount_proc());
-=======
         mounts::build(&setup)?;
         private_proc = setup.facilities.private_proc && (!setup.proc_is_covered || can_mount_proc());
->>>>>>> w/jail
         command::drop_bounding_set();
     }
     // The old working directory is a descriptor into the old mount tree.
@@ -188,16 +182,6 @@ fn enter_namespaces(network: Network) -> Result<(), StepError> {
     Ok(())
 }
 
-<<<<<<< HEAD
-/// A container that hides parts of `/proc` does it with mounts on it. Reading the list is ten times cheaper than the trial.
-fn proc_has_mounts() -> bool {
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.is_empty()
-        || text.lines().any(|line| line.split(' ').nth(4).is_some_and(|at| at.starts_with("/proc/")))
-}
-
-=======
->>>>>>> w/jail
 /// Where parts of `/proc` are hidden the kernel refuses a fresh one. Tried once, in a throw-away pid namespace.
 fn can_mount_proc() -> bool {
     match sys::clone_process(libc::CLONE_NEWPID) {
@@ -218,19 +202,10 @@ struct Running {
     deadline: Option<Instant>,
     /// Why we killed it, when we did.
     killed: Option<EndKind>,
-<<<<<<< HEAD
-    /// How its main process ended, to be told when everything else has.
-    answer: Option<Answer>,
-    /// What its main process leaves running may live on.
-    keep: bool,
-    /// The end of the main process has been told, and the rest was to live on.
-    told: bool,
-=======
     /// The end of the main process has been told.
     told: bool,
     /// Nothing of it is alive but the init, on its way out.
     over: bool,
->>>>>>> w/jail
 }
 
 struct Supervisor {
@@ -249,13 +224,11 @@ impl Supervisor {
     fn serve(&mut self, socket: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             let ids: Vec<i32> = self.commands.keys().copied().collect();
-            // A note is worth waking up for only if its writer lives on; else its end, which follows, does.
-            let may_outlive = self.commands.values().any(|running| running.keep);
             let ready = {
                 let mut fds = vec![
                     PollFd::from_borrowed_fd(socket, PollFlags::IN),
                     PollFd::from_borrowed_fd(parent, PollFlags::IN),
-                    PollFd::new(&self.notes, if may_outlive { PollFlags::IN } else { PollFlags::empty() }),
+                    PollFd::new(&self.notes, PollFlags::IN),
                 ];
                 for running in self.commands.values() {
                     fds.push(PollFd::new(&running.pidfd, PollFlags::IN));
@@ -329,7 +302,6 @@ impl Supervisor {
         }
         let socket = socket.try_clone().step(|| "copy a descriptor".into())?;
         let deadline = order.limits.wall_clock.map(|limit| Instant::now() + limit);
-        let keep = order.keep_leftovers;
         let id = self.next_id;
         self.next_id = self.next_id.checked_add(1).unwrap_or(1);
         let flags = if self.walls.namespaces { libc::CLONE_NEWPID | libc::CLONE_NEWNS } else { 0 };
@@ -354,13 +326,8 @@ impl Supervisor {
                     socket: Some(socket),
                     deadline,
                     killed: None,
-                    answer: None,
-                    keep,
                     told: false,
-<<<<<<< HEAD
-=======
                     over: false,
->>>>>>> w/jail
                 };
                 self.commands.insert(id, running);
                 Ok(())
@@ -384,19 +351,6 @@ impl Supervisor {
                     Answer::Ended(ending)
                 }
             };
-<<<<<<< HEAD
-            let leftovers = matches!(answer, Answer::Ended(Ending { leftovers: true, .. }));
-            let Some(running) = self.commands.get_mut(&note.id) else { continue };
-            running.deadline = running.deadline.filter(|_| leftovers);
-            if leftovers {
-                running.told = true;
-                if let Some(socket) = &running.socket {
-                    let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
-                }
-            } else {
-                running.answer = Some(answer); // passed on when its init is gone, and the user's tree is as it was
-            }
-=======
             self.tell_end(note.id, &answer);
         }
     }
@@ -410,17 +364,12 @@ impl Supervisor {
         self.tidy();
         if let Some(socket) = self.commands.get(&id).and_then(|running| running.socket.as_ref()) {
             let _ = wire::send(socket.as_fd(), &answer.encode(), &[]);
->>>>>>> w/jail
         }
     }
 
-    /// Passes on how a command ended, after the user's tree is as it was. Not earlier: while the init's mount namespace
-    /// lives, removing a placeholder means unmounting it there, which is slow.
     fn init_ended(&mut self, id: i32) {
-        let Some(running) = self.commands.remove(&id) else { return };
+        let Some(running) = self.commands.get_mut(&id) else { return };
         let _ = sys::reap(running.pid, true);
-<<<<<<< HEAD
-=======
         running.over = true;
         if !running.told {
             let kind = running.killed.unwrap_or(EndKind::Killed);
@@ -428,13 +377,7 @@ impl Supervisor {
             self.tell_end(id, &Answer::Ended(lost));
         }
         self.commands.remove(&id);
->>>>>>> w/jail
         self.tidy();
-        let kind = running.killed.unwrap_or(EndKind::Killed);
-        let lost = Answer::Ended(Ending { kind, status: 256 + libc::SIGKILL, ..Ending::default() });
-        if let Some(socket) = running.socket.filter(|_| !running.told) {
-            let _ = wire::send(socket.as_fd(), &running.answer.unwrap_or(lost).encode(), &[]);
-        }
     }
 
     /// A word from the host on a command's own socket is "kill". So is its silence, unless the command is over and was
@@ -466,11 +409,7 @@ impl Supervisor {
 
     /// Removes the placeholders when nothing runs that must be kept from them.
     fn tidy(&mut self) {
-<<<<<<< HEAD
-        if self.commands.is_empty() {
-=======
         if self.commands.values().all(|running| running.over) {
->>>>>>> w/jail
             self.placeholders.clear();
         }
     }
