@@ -39,7 +39,6 @@ mod linux {
         UnixSockets, probe,
     };
     use hanzo_sandbox::protected::default_unreadable;
-    use hanzo_sandbox::protected::default_unreadable;
 
     const USAGE: &str = "usage: hanzo-jail [OPTION]… -- CMD…\n\n\
         --workspace DIR     work in DIR instead of the current directory\n\
