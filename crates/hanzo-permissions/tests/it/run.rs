@@ -1,7 +1,10 @@
 //! Runs command lines in real bash, in a directory of their own, with stand-ins for tools that need privileges.
+//!
+//! These lines delete things for real. When the tests run as root, they run as an ordinary user who owns nothing but the
+//! scratch directory, so that a line with a mistake in it cannot take the machine along.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -41,9 +44,13 @@ const STAND_INS: &[(&str, &str)] = &[
     ("pager", "exec cat"),
 ];
 
+/// The ordinary user lines run as when the tests run as root.
+const NOBODY: u32 = 65534;
+
 impl Playground {
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a scratch directory");
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("open to others");
         let bin = root.path().join("bin");
         fs::create_dir(&bin).expect("bin");
         for (name, body) in STAND_INS {
@@ -58,15 +65,42 @@ impl Playground {
     pub fn directory(&self, name: &str) -> PathBuf {
         let path = self.root.path().join(name);
         fs::create_dir(&path).expect("a directory");
+        self.hand_over(&path);
         path
+    }
+
+    /// The directory a line is to delete, with something in it.
+    pub fn victim(&self, directory: &Path) -> PathBuf {
+        let victim = directory.join("victim");
+        fs::create_dir_all(victim.join("inside")).expect("a victim");
+        self.hand_over(&victim);
+        self.hand_over(&victim.join("inside"));
+        victim
+    }
+
+    /// Gives `path` to whoever the lines run as.
+    fn hand_over(&self, path: &Path) {
+        if self.is_root() {
+            chown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+    }
+
+    /// What we make belongs to who we are.
+    fn is_root(&self) -> bool {
+        fs::metadata(self.root.path()).expect("it exists").uid() == 0
     }
 
     /// Runs `line` in `directory`; whether it could be started.
     pub fn run(&self, directory: &Path, line: &str) -> bool {
         let path =
             format!("{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin", self.root.path().join("bin").display());
-        Command::new("timeout")
-            .args(["10", "bash", "--norc", "--noprofile", "-c", line])
+        let mut command = Command::new("timeout");
+        command.arg("10");
+        if self.is_root() {
+            command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        }
+        command
+            .args(["bash", "--norc", "--noprofile", "-c", line])
             .current_dir(directory)
             .env_clear()
             .env("PATH", path)
