@@ -20,7 +20,10 @@ fn main() -> ExitCode {
     let start = |program: &Path, arguments: &[&str]| {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&work).stdout(Stdio::null()).stderr(Stdio::null());
-        u64::from(command.status().is_ok_and(|status| status.success()))
+        // A program that cannot be started would look very fast.
+        let status = command.status().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        assert!(status.success(), "{} ended with {status}", program.display());
+        1
     };
     let rows = compare(
         200,
