@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::workspace::{cargo_with, output, target};
 
+/// Where `chroot` is; the program itself finds nothing there.
+const SEARCH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds and tries it.
@@ -39,7 +41,8 @@ fn try_in_empty_root(binary: &Path) -> Result<()> {
         if !is_root {
             command.args(["--map-root-user", "chroot"]);
         }
-        let printed = output(command.arg(&empty).arg("/hanzo-dev").args(arguments).env_clear())?;
+        let printed =
+            output(command.arg(&empty).arg("/hanzo-dev").args(arguments).env_clear().env("PATH", SEARCH))?;
         if !printed.contains(expected) {
             bail!("`hanzo-dev {}` in an empty root printed {printed:?}", arguments.join(" "));
         }

@@ -47,7 +47,7 @@ pub use audit::{AuditContext, AuditRecord};
 pub use call::{Call, Classification, Facts, Trust};
 pub use explain::{CommandRef, Explanation, OpaqueRef, RuleRef};
 pub use policy::{Basis, List, Policy};
-pub use posture::{BoxState, Caller, EdgeKind, Headless, Posture, capability, headless, plan_mode};
+pub use posture::{APPROVED_PLAN, BoxState, Caller, EdgeKind, Headless, capability, headless, plan_mode};
 pub use rule::{Rule, RuleError};
 pub use scope::{Lifetime, Offer, ScopeKind, offers};
 pub use shell::Opaque;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use hanzo_protocol::engine::Posture;
 
 use crate::call::Call;
 use crate::explain::Explanation;
@@ -13,38 +13,9 @@ use crate::policy::Basis;
 use crate::tools::Access;
 use crate::verdict::Decision;
 
-/// How approvals are given in a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Posture {
-    /// The user approves.
-    #[default]
-    Ask,
-    /// What no rule decides is approved; explicit ask rules still ask.
-    Auto,
-    /// Everything is approved that is not denied.
-    Yolo,
-    /// The user has just accepted a plan and its steps run without further questions. The next plan waits again.
-    ApprovedPlan,
-}
-
-impl Posture {
-    /// What the posture makes of a decision.
-    ///
-    /// No posture answers questions to the user, accepts a plan, or replaces the approval that some tools need every
-    /// time. Nor does any lift a deny, also not one that may be hidden in a command that cannot be read.
-    pub fn resolve(self, explanation: &Explanation) -> Decision {
-        match (explanation.decision, explanation.basis, self) {
-            (Decision::Ask, Basis::ModeFallback, Self::Auto)
-            | (
-                Decision::Ask,
-                Basis::Rule | Basis::UnprovenAsk | Basis::ModeFallback,
-                Self::Yolo | Self::ApprovedPlan,
-            ) => Decision::Allow,
-            (decision, _, _) => decision,
-        }
-    }
-}
+/// The posture of the window that opens when the user accepts a plan: its steps run without further questions. It closes
+/// with the plan; the next one waits again.
+pub const APPROVED_PLAN: Posture = Posture::Yolo;
 
 /// Whether the sandbox holds for this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,10 +75,25 @@ pub fn headless(decision: Decision, sandbox: BoxState, edge: EdgeKind) -> Headle
 }
 
 impl Explanation {
+    /// What `posture` makes of the decision.
+    ///
+    /// No posture answers questions to the user, accepts a plan, or replaces the approval that some tools need every
+    /// time. Nor does any lift a deny, also not one that may be hidden in a command that cannot be read.
+    pub fn under(&self, posture: Posture) -> Decision {
+        let explicit = matches!(self.basis, Basis::Rule | Basis::UnprovenAsk);
+        let fallback = self.basis == Basis::ModeFallback;
+        let approved = match posture {
+            Posture::Ask => false,
+            Posture::Auto => fallback,
+            Posture::Yolo => fallback || explicit,
+        };
+        if self.decision == Decision::Ask && approved { Decision::Allow } else { self.decision }
+    }
+
     /// [`headless`] for this decision after `posture`. What may be a hidden form of a denied command is refused even
     /// inside the box, since a deny holds in every mode.
     pub fn headless(&self, posture: Posture, sandbox: BoxState, edge: EdgeKind) -> Headless {
-        match (posture.resolve(self), self.basis) {
+        match (self.under(posture), self.basis) {
             (Decision::Ask, Basis::UnprovenDeny) => {
                 Headless::Refuse("nothing proves that this is not a denied command; spell it out plainly")
             }

@@ -306,13 +306,13 @@ fn spellings_that_the_words_settle_are_denied_outright() {
 
 #[test]
 fn no_posture_runs_a_spelling() {
-    use hanzo_permissions::Posture;
+    use hanzo_protocol::engine::Posture;
     let policy = policy(&["Bash"], &[], &["Bash(rm -rf*)"]);
     for (name, line) in SPELLINGS {
         let args = json!({ "command": line });
         let explanation = policy.explain(&Call::new("bash", &args));
         assert!(explanation.decision == Decision::Deny || explanation.basis == Basis::UnprovenDeny, "{name}");
-        assert_ne!(Posture::Yolo.resolve(&explanation), Decision::Allow, "{name}");
+        assert_ne!(explanation.under(Posture::Yolo), Decision::Allow, "{name}");
     }
 }
 

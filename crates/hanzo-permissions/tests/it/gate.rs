@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use hanzo_permissions::{
-    BoxState, Call, Caller, Decision, EdgeKind, Headless, Posture, capability, headless, plan_mode,
+    APPROVED_PLAN, BoxState, Call, Caller, Decision, EdgeKind, Headless, capability, headless, plan_mode,
 };
+use hanzo_protocol::engine::Posture;
 use serde_json::json;
 
 use crate::policy;
@@ -13,7 +14,7 @@ use crate::policy;
 fn postures_approve_what_they_promise_and_no_more() {
     let policy = policy(&[], &["Bash(git push:*)"], &["Bash(rm -rf*)"]);
     let resolve = |posture: Posture, command: &str| {
-        posture.resolve(&policy.explain(&Call::new("bash", &json!({ "command": command }))))
+        policy.explain(&Call::new("bash", &json!({ "command": command }))).under(posture)
     };
     let cases = [
         ("make all", [Decision::Ask, Decision::Allow, Decision::Allow, Decision::Allow]),
@@ -22,7 +23,7 @@ fn postures_approve_what_they_promise_and_no_more() {
         ("$X -rf x", [Decision::Ask; 4]),
     ];
     for (command, expected) in cases {
-        let postures = [Posture::Ask, Posture::Auto, Posture::Yolo, Posture::ApprovedPlan];
+        let postures = [Posture::Ask, Posture::Auto, Posture::Yolo, APPROVED_PLAN];
         assert_eq!(postures.map(|posture| resolve(posture, command)), expected, "{command}");
     }
 }
@@ -33,8 +34,8 @@ fn no_posture_replaces_a_person() {
     let policy = policy(&["*"], &[], &[]);
     for tool in ["memory.remember", "remember", "forget", "ask", "ui.ask", "exit_plan_mode"] {
         let explanation = policy.explain(&Call::new(tool, &args));
-        for posture in [Posture::Ask, Posture::Auto, Posture::Yolo, Posture::ApprovedPlan] {
-            assert_eq!(posture.resolve(&explanation), Decision::Ask, "{tool} in {posture:?}");
+        for posture in [Posture::Ask, Posture::Auto, Posture::Yolo, APPROVED_PLAN] {
+            assert_eq!(explanation.under(posture), Decision::Ask, "{tool} in {posture:?}");
         }
         assert!(
             matches!(
