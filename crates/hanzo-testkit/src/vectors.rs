@@ -23,16 +23,19 @@ pub const FILES: [&str; 7] = [
     "backoff-timing.json",
 ];
 
-/// One vector file. `C` is the case type of that file.
+/// One vector file. `C` is the case type of that file. Only `cases` is needed; our own files have the rest too, by their
+/// schema.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VectorFile<C> {
     /// The JSON Schema that documents the file, relative to it.
-    #[serde(rename = "$schema")]
+    #[serde(rename = "$schema", default)]
     pub schema: String,
     /// What the cases prove.
+    #[serde(default)]
     pub description: String,
     /// Where the expectations come from: specifications, and the independent implementations they were compared with.
+    #[serde(default)]
     pub sources: Vec<String>,
     /// The cases.
     pub cases: Vec<C>,
