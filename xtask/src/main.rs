@@ -21,7 +21,7 @@ use crate::workspace::cargo;
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
-  test           Everything that must hold before a change lands: formatting, clippy, layering, generated
+  test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, generated
                  documents, all tests, the requirements table, the vectors' independent oracles
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
@@ -72,6 +72,10 @@ fn test() -> Result<()> {
         layering::check()
     });
     steps.run("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.run("documentation", || {
+        let arguments = ["doc", "--workspace", "--no-deps", "--quiet"];
+        workspace::cargo_with(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+    });
     steps.run("building the tests", || cargo(&["test", "--workspace", "--no-run"]));
     steps.run("generated documents", || docs("check"));
     steps.run("tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
