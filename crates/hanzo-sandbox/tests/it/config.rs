@@ -10,14 +10,14 @@ use hanzo_sandbox::{Container, IsolationMode, Network, Reads, Sandbox, SandboxCo
 fn stage() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
-    fs::create_dir_all(base.join("work/src")).unwrap();
-    fs::create_dir_all(base.join("workspace2")).unwrap();
-    fs::write(base.join("work/src/a.rs"), "").unwrap();
+    fs::create_dir_all(base.join("app/src")).unwrap();
+    fs::create_dir_all(base.join("app2")).unwrap();
+    fs::write(base.join("app/src/a.rs"), "").unwrap();
     (dir, base)
 }
 
 fn allowed(config: &SandboxConfig, base: &Path, path: impl AsRef<Path>) -> bool {
-    Sandbox::new(config.clone(), &base.join("work")).check_path(path.as_ref())
+    Sandbox::new(config.clone(), &base.join("app")).check_path(path.as_ref())
 }
 
 #[test]
@@ -58,16 +58,14 @@ fn a_container_changes_the_answer_but_not_the_configuration() {
 fn workspace_mode_allows_the_workspace_only() {
     let (_dir, base) = stage();
     let config = SandboxConfig::default();
-    for path in ["", ".", "src/a.rs", "src/../src/a.rs", "src/not/yet/there", "../work/src"] {
+    for path in ["", ".", "src/a.rs", "src/../src/a.rs", "src/not/yet/there", "../app/src"] {
         assert!(allowed(&config, &base, path), "{path}");
-        assert!(allowed(&config, &base, base.join("work").join(path)), "{path}");
+        assert!(allowed(&config, &base, base.join("app").join(path)), "{path}");
     }
-    for path in
-        ["..", "../../etc/passwd", "../workspace2", "src/../../workspace2/x", "missing/../../x", "/", "/etc"]
-    {
+    for path in ["..", "../../etc/passwd", "../app2", "src/../../app2/x", "missing/../../x", "/", "/etc"] {
         assert!(!allowed(&config, &base, path), "{path}");
     }
-    assert!(!allowed(&config, &base, base.join("workspace2/x")), "a prefix of letters is not a parent");
+    assert!(!allowed(&config, &base, base.join("app2/x")), "a prefix of letters is not a parent");
     assert!(!allowed(&config, &base, "a\0b"));
 }
 
@@ -77,11 +75,11 @@ fn links_are_resolved_before_the_check() {
     use std::os::unix::fs::symlink;
 
     let (_dir, base) = stage();
-    let work = base.join("work");
+    let work = base.join("app");
     symlink("/etc", work.join("etc")).unwrap();
     symlink("src", work.join("inside")).unwrap();
     symlink("loop", work.join("loop")).unwrap();
-    symlink(base.join("workspace2/later"), work.join("dangling")).unwrap();
+    symlink(base.join("app2/later"), work.join("dangling")).unwrap();
     symlink(&work, base.join("alias")).unwrap();
     let config = SandboxConfig::default();
     assert!(allowed(&config, &base, "inside/a.rs"));
@@ -91,9 +89,9 @@ fn links_are_resolved_before_the_check() {
         assert!(!allowed(&config, &base, path), "{path}");
     }
     // `..` after a link goes up from where the link leads, not from where it is.
-    symlink(base.join("workspace2"), work.join("w2")).unwrap();
+    symlink(base.join("app2"), work.join("w2")).unwrap();
     assert!(!allowed(&config, &base, "w2/../secrets"));
-    assert!(allowed(&config, &base, "w2/../work/src/a.rs"));
+    assert!(allowed(&config, &base, "w2/../app/src/a.rs"));
 }
 
 #[test]
@@ -104,12 +102,12 @@ fn off_allows_everything_and_allowlist_only_the_list() {
 
     let mut list = SandboxConfig::with_mode(IsolationMode::Allowlist);
     assert!(!allowed(&list, &base, "src/a.rs"), "an empty list allows nothing");
-    list.allowed_paths = vec![base.join("workspace2"), "src".into()];
+    list.allowed_paths = vec![base.join("app2"), "src".into()];
     assert!(allowed(&list, &base, "src/a.rs"));
-    assert!(allowed(&list, &base, base.join("workspace2/new")));
+    assert!(allowed(&list, &base, base.join("app2/new")));
     assert!(!allowed(&list, &base, "other") && !allowed(&list, &base, "src/../other"));
-    assert!(!allowed(&list, &base, base.join("workspace23")));
+    assert!(!allowed(&list, &base, base.join("app23")));
     // The list belongs to its mode.
     let workspace = SandboxConfig { mode: IsolationMode::Workspace, ..list };
-    assert!(!allowed(&workspace, &base, base.join("workspace2/new")));
+    assert!(!allowed(&workspace, &base, base.join("app2/new")));
 }

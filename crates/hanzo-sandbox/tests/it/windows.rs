@@ -2,7 +2,7 @@
 
 use hanzo_sandbox::windows::{WindowsPathError as E, check_name, is_beneath, resolve};
 
-const WS: &str = r"C:\Users\u\work";
+const WS: &str = r"C:\Users\u\proj";
 
 fn ok(path: &str, want: &str) {
     assert_eq!(resolve(WS, path).as_deref(), Ok(want), "{path}");
@@ -10,15 +10,15 @@ fn ok(path: &str, want: &str) {
 
 #[test]
 fn paths_come_into_one_form() {
-    ok("src\\a.rs", r"C:\Users\u\work\src\a.rs");
-    ok("src/a.rs", r"C:\Users\u\work\src\a.rs");
-    ok(r".\src\.\..\src//a.rs", r"C:\Users\u\work\src\a.rs");
-    ok(r"c:\users\U\WORK\a", r"C:\users\U\WORK\a");
-    ok("C:/Users/u/work", r"C:\Users\u\work");
-    ok(r"\\?\C:\Users\u\work\a", r"C:\Users\u\work\a");
-    ok(r"..\work\a", r"C:\Users\u\work\a");
-    ok(".gitignore", r"C:\Users\u\work\.gitignore");
-    ok("a b.txt", r"C:\Users\u\work\a b.txt");
+    ok("src\\a.rs", r"C:\Users\u\proj\src\a.rs");
+    ok("src/a.rs", r"C:\Users\u\proj\src\a.rs");
+    ok(r".\src\.\..\src//a.rs", r"C:\Users\u\proj\src\a.rs");
+    ok(r"c:\users\U\PROJ\a", r"C:\users\U\PROJ\a");
+    ok("C:/Users/u/proj", r"C:\Users\u\proj");
+    ok(r"\\?\C:\Users\u\proj\a", r"C:\Users\u\proj\a");
+    ok(r"..\proj\a", r"C:\Users\u\proj\a");
+    ok(".gitignore", r"C:\Users\u\proj\.gitignore");
+    ok("a b.txt", r"C:\Users\u\proj\a b.txt");
 }
 
 #[test]
@@ -27,11 +27,11 @@ fn ways_out_are_refused() {
         "..",
         r"..\..\..\..\..\..\Windows",
         r"src/..\../other",
-        r"C:\Users\u\work2\a",
-        r"C:\Users\u\work\..\x",
-        r"D:\Users\u\work\a",
+        r"C:\Users\u\proj2\a",
+        r"C:\Users\u\proj\..\x",
+        r"D:\Users\u\proj\a",
         r"\\server\share\a",
-        r"\\localhost\C$\Users\u\work\a",
+        r"\\localhost\C$\Users\u\proj\a",
         r"\\?\UNC\server\share\a",
         "//server/share/a",
     ] {
@@ -51,20 +51,20 @@ fn drive_relative_paths_are_refused() {
 fn device_paths_are_refused() {
     for path in [
         r"\\.\PhysicalDrive0",
-        r"\\.\C:\Users\u\work\a",
+        r"\\.\C:\Users\u\proj\a",
         r"\\?\GLOBALROOT\Device\HarddiskVolume1\x",
         r"\\?\Volume{b75e2c83-0000-0000-0000-602f00000000}\x",
-        r"\??\C:\Users\u\work\a",
+        r"\??\C:\Users\u\proj\a",
         "//./pipe/x",
-        "//?/C:/Users/u/work/a",
-        r"\\?\C:/Users/u/work/a",
+        "//?/C:/Users/u/proj/a",
+        r"\\?\C:/Users/u/proj/a",
         r"\\server",
         r"\\",
     ] {
         assert!(matches!(resolve(WS, path), Err(E::Device { .. })), "{path}: {:?}", resolve(WS, path));
     }
     // After `\\?\` dots are names.
-    assert!(resolve(WS, r"\\?\C:\Users\u\work\..\x").is_err());
+    assert!(resolve(WS, r"\\?\C:\Users\u\proj\..\x").is_err());
 }
 
 #[test]
