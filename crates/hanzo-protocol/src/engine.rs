@@ -13,6 +13,7 @@ use crate::ids::{ApprovalId, CheckpointId, ItemId, QuestionId, ThreadId, TurnId}
 use crate::item::Item;
 use crate::message::{Attachment, Effort};
 use crate::tool::ToolResult;
+use crate::usage::Cost;
 use crate::{BoxFuture, BoxStream};
 
 /// The engine as a face sees it.
@@ -62,7 +63,7 @@ engine_api! {
     /// Begins a thread in a workspace.
     ThreadStart(ThreadStart) -> ThreadSummary = "thread/start",
     /// Opens a stored thread to go on with it.
-    ThreadResume(ThreadAt) -> ThreadSummary = "thread/resume",
+    ThreadResume(ThreadResume) -> ThreadSummary = "thread/resume",
     /// Copies a thread up to an item; the copy goes its own way.
     ThreadFork(ThreadFork) -> ThreadSummary = "thread/fork",
     /// Lists threads, newest first.
@@ -178,7 +179,7 @@ pub enum Posture {
 }
 
 /// Parameters of `thread/start`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadStart {
     /// The directory to work in.
@@ -186,18 +187,66 @@ pub struct ThreadStart {
     /// The agent manifest; the default one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// A model reference; the configured one when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// How to collaborate.
-    #[serde(default)]
-    pub mode: Mode,
-    /// How to ask for consent.
-    #[serde(default)]
-    pub posture: Posture,
     /// Whether the thread is forgotten when its connection ends.
     #[serde(default)]
     pub ephemeral: bool,
+    /// How it works.
+    #[serde(flatten)]
+    pub options: ThreadOptions,
+}
+
+/// Parameters of `thread/resume`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadResume {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// How it works from now on; what is absent stays as it was.
+    #[serde(flatten)]
+    pub options: ThreadOptions,
+}
+
+/// How a thread works while this engine has it open. What is absent is as the thread had it, or else as configured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ThreadOptions {
+    /// A model reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How to collaborate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// How to ask for consent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub posture: Option<Posture>,
+    /// How hard to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Who answers when consent is needed.
+    pub attendance: Attendance,
+    /// The most model requests of one turn; 0 is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The most the thread may cost from now on, subagents included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Cost>,
+    /// More rules for calls that need no consent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// More rules for calls that are blocked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+/// Who answers when consent is needed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Attendance {
+    /// A person, through a face that watches the thread.
+    #[default]
+    Attended,
+    /// Nobody: allowed inside the sandbox, refused at its edge.
+    Headless,
 }
 
 /// Parameters of the requests that only name a thread.

@@ -292,6 +292,12 @@ pub struct TurnSummary {
     /// The state of the files at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointId>,
+    /// Calls that were refused because nobody could be asked.
+    #[serde(default)]
+    pub refused: u32,
+    /// Requests whose prompt did not begin with the one before, so that the vendor's cache could not help.
+    #[serde(default)]
+    pub prefix_breaks: u32,
 }
 
 /// Why a turn ended.

@@ -3,12 +3,13 @@
 //! * [`message`]: what is said to a model and what it answers.
 //! * [`tool`], [`envelope`], [`primitives`]: the tool contract.
 //! * [`item`], [`event`], [`engine`]: the engine API, thread → turn → item.
-//! * [`roles`]: what a turn needs filled. [`spawn`]: how processes are started.
+//! * [`roles`]: what a turn needs filled. [`spawn`]: how processes are started. [`blob`]: where content is kept.
 //! * [`ids`], [`usage`]: identifiers, tokens and money.
 //! * [`schema`]: the JSON Schemas of all of it.
 
 use std::pin::Pin;
 
+pub mod blob;
 pub mod engine;
 pub mod envelope;
 pub mod event;

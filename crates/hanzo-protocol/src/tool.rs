@@ -1,5 +1,7 @@
 //! What a tool is (seed 004 §3.2) and what runs one (seed 000 §2).
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -10,7 +12,8 @@ use serde_json::Value;
 use crate::BoxFuture;
 use crate::envelope::{Envelope, ErrorCode, ToolError};
 use crate::ids::{ThreadId, TraceId};
-use crate::message::ToolSchema;
+use crate::item::Taint;
+use crate::message::{Attachment, ToolSchema};
 
 /// What a call does to the world. Everything that depends on it is derived from here: whether a call is read-only,
 /// may run beside others, or needs the network.
@@ -43,21 +46,124 @@ pub trait Tool: Send + Sync {
     /// Its name, what it is for, and the JSON Schema of its arguments.
     fn schema(&self) -> &ToolSchema;
 
-    /// What a call with these arguments does to the world.
-    fn effect(&self, arguments: &Value) -> Effect;
+    /// What a call with these arguments is going to reach. The gate decides by it, so it errs on the side of more: arguments
+    /// that make no sense reach what the worst action of the tool could.
+    fn reach(&self, arguments: &Value) -> Reach;
 
     /// Runs a call. The result says what went wrong where something did: a tool has no other way to fail, because the
     /// model is to read the failure and try something else. Dropping the future cancels the call.
     fn execute<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult>;
 }
 
-/// Where a call comes from.
+/// What a call is going to reach, said before it runs by the tool that owns the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// The canonical `tool.action`, whatever name the caller used; the tool's own name when it has no actions.
+    pub action: String,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// The files it names. What a program touches cannot be known and is not here.
+    pub paths: Vec<ReachedPath>,
+    /// Whether it asks to run outside the sandbox.
+    pub confinement: ReachConfinement,
+    /// Who ends it when it takes too long.
+    pub time_limit: TimeLimit,
+}
+
+impl Reach {
+    /// A call of `action` that names no files, inside the sandbox, under the usual time limit.
+    pub fn new(action: impl Into<String>, effect: Effect) -> Self {
+        Self {
+            action: action.into(),
+            effect,
+            paths: Vec::new(),
+            confinement: ReachConfinement::Inside,
+            time_limit: TimeLimit::Standard,
+        }
+    }
+}
+
+/// A file a call names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReachedPath {
+    /// As it stands in the arguments.
+    pub given: String,
+    /// Absolute and free of symlinks, as far as it exists.
+    pub real: PathBuf,
+    /// Which side of the sandbox's wall it is on.
+    pub place: Place,
+}
+
+/// Which side of the sandbox's wall a file is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the workspace, the thread's `/tmp` or another directory that tools may write.
+    Inside,
+    /// Elsewhere.
+    Outside,
+}
+
+/// Whether a call runs in the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReachConfinement {
+    /// It does.
+    Inside,
+    /// It asks not to, which needs a person's consent.
+    Outside,
+}
+
+/// Who ends a call that takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TimeLimit {
+    /// The host, after the time every tool has.
+    Standard,
+    /// The tool itself: a command goes to the background instead.
+    Own,
+}
+
+/// Where a call comes from, and where it may report to.
+#[derive(Clone)]
 pub struct ToolContext {
     /// The thread it belongs to.
     pub thread: ThreadId,
     /// The id that ties its traces together.
     pub trace: TraceId,
+    /// Who calls.
+    pub caller: ToolCaller,
+    /// Takes output while the call runs, to show; the result has it again.
+    pub output: Option<Arc<dyn OutputSink>>,
+}
+
+impl ToolContext {
+    /// A call from the thread's own agent that shows nothing while it runs.
+    pub fn new(thread: ThreadId, trace: TraceId) -> Self {
+        Self { thread, trace, caller: ToolCaller::Local, output: None }
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("thread", &self.thread)
+            .field("trace", &self.trace)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who calls a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ToolCaller {
+    /// The agent, or the user at this machine.
+    Local,
+    /// Somebody over MCP, HTTP or A2A, who reads the workspace only and reaches no private network.
+    Remote,
+}
+
+/// Takes output of a call while it runs. It never blocks: what it cannot take it drops, for the result has everything.
+pub trait OutputSink: Send + Sync {
+    /// More output, in order.
+    fn push(&self, text: &str);
 }
 
 /// What a call returned, as the model sees it.
@@ -72,26 +178,51 @@ pub struct ToolResult {
     /// Whether something went wrong.
     #[serde(alias = "is_error")]
     pub is_error: bool,
+    /// The envelope of a built-in tool, for programs; `output` says the same to a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Value>,
+    /// Images and documents that belong to the output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// Where untrusted content in the output came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taint: Option<Taint>,
+    /// What the sandbox was probably in the way of, so that the host can offer to run the call again outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<String>,
 }
 
 impl ToolResult {
     /// A call that went well.
     pub fn success(output: impl Into<String>) -> Self {
-        Self { output: output.into(), error: None, is_error: false }
+        Self {
+            output: output.into(),
+            error: None,
+            is_error: false,
+            envelope: None,
+            attachments: Vec::new(),
+            taint: None,
+            denial: None,
+        }
     }
 
     /// A call that went wrong.
     pub fn failure(error: impl Into<String>) -> Self {
         let error = error.into();
-        Self { output: error.clone(), error: Some(error), is_error: true }
+        Self { error: Some(error.clone()), is_error: true, ..Self::success(error) }
     }
 }
 
 impl<T: Serialize + Clone> From<Envelope<T>> for ToolResult {
     fn from(envelope: Envelope<T>) -> Self {
         let error = envelope.outcome.as_ref().err().map(ToString::to_string);
-        match serde_json::to_string(&envelope) {
-            Ok(output) => Self { output, is_error: error.is_some(), error },
+        match serde_json::to_value(&envelope) {
+            Ok(value) => Self {
+                is_error: error.is_some(),
+                error,
+                envelope: Some(value.clone()),
+                ..Self::success(value.to_string())
+            },
             Err(fault) => Self::failure(format!("the result cannot be written as JSON: {fault}")),
         }
     }
@@ -145,7 +276,7 @@ impl ToolExecutor for ToolSet {
                 let error = self.unknown(name);
                 return ToolResult::failure(format!("{error} (available: {})", error.details["available"]));
             };
-            let context = ToolContext { thread, trace: TraceId::new() };
+            let context = ToolContext::new(thread, TraceId::new());
             tool.execute(&context, input).await
         })
     }
@@ -180,8 +311,8 @@ mod tests {
             &self.0
         }
 
-        fn effect(&self, _: &Value) -> Effect {
-            Effect::Read
+        fn reach(&self, _: &Value) -> Reach {
+            Reach::new("echo", Effect::Read)
         }
 
         fn execute<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult> {

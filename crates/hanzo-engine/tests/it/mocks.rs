@@ -119,14 +119,10 @@ impl ToolExecutor for Tools {
             match name {
                 "hang" => std::future::pending().await,
                 "fail" => ToolResult::failure("IO: the disk is full"),
-                "fail with output" => ToolResult {
-                    output: "half of it".into(),
-                    error: Some("cut short".into()),
-                    is_error: true,
-                },
-                "fail silently" => {
-                    ToolResult { output: String::new(), error: Some("no reason".into()), is_error: true }
+                "fail with output" => {
+                    ToolResult { output: "half of it".into(), ..ToolResult::failure("cut short") }
                 }
+                "fail silently" => ToolResult { output: String::new(), ..ToolResult::failure("no reason") },
                 _ => ToolResult::success(format!("ran {name} {input}")),
             }
         })

@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use hanzo_protocol::engine::{
-    ApprovalAnswer, ApprovalRespond, Mode, Page, Posture, Request, Response, ThreadStart, ThreadSummary,
-    TurnStarted,
+    ApprovalAnswer, ApprovalRespond, Mode, Page, Posture, Request, Response, ThreadOptions, ThreadStart,
+    ThreadSummary, TurnStarted,
 };
 use hanzo_protocol::envelope::{Envelope, ErrorCode, Meta, ToolError};
 use hanzo_protocol::event::{Event, EventContent, EventCursor};
@@ -123,6 +123,8 @@ fn items_and_events_are_described() {
         usage: Usage::default(),
         cost: Some(Cost::from_nano_usd(5)),
         checkpoint: None,
+        refused: 1,
+        prefix_breaks: 0,
     };
     assert_valid("event", event(EventContent::TurnCompleted { turn_id: TurnId::new(), summary }));
 }
@@ -134,10 +136,14 @@ fn engine_requests_and_responses_are_described() {
         Request::ThreadStart(ThreadStart {
             workspace: PathBuf::from("/w"),
             agent: None,
-            model: Some("deepseek".into()),
-            mode: Mode::Plan,
-            posture: Posture::Auto,
             ephemeral: false,
+            options: ThreadOptions {
+                model: Some("deepseek".into()),
+                mode: Some(Mode::Plan),
+                posture: Some(Posture::Auto),
+                max_cost: Some(Cost::from_nano_usd(5)),
+                ..ThreadOptions::default()
+            },
         }),
     );
     assert_valid(

@@ -1,0 +1,1 @@
+//! Programs that run before and after a tool call and may refuse it.

@@ -1,0 +1,1 @@
+//! The unified tools of hanzo-dev: one contract, typed actions, one envelope.
