@@ -113,8 +113,7 @@ pub(super) async fn torn(connection: &mut Connection, claimed: Claimed) -> Resul
     let ran = script.run(connection, "look at the log of the database").await?;
     let frames: i64 = ran.rows.first().and_then(|row| row.try_get(1).ok()).unwrap_or(-1);
     let missing = (0..i64::from(claimed.last_commit)).contains(&frames);
-    let only_the_last =
-        claimed.last_commit == claimed.frames && i64::from(claimed.commit_before) <= frames;
+    let only_the_last = claimed.last_commit == claimed.frames && i64::from(claimed.commit_before) <= frames;
     Ok(match (missing, only_the_last) {
         (true, false) => Torn::More,
         (true, true) => Torn::LastWrite,
