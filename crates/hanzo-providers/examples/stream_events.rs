@@ -45,8 +45,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         if message.tool_calls.is_empty() {
             break;
         }
-        let results: Vec<Message> =
-            message.tool_calls.iter().map(|call| Message::tool(call.id.clone(), &call.name, "done")).collect();
+        let results: Vec<Message> = message
+            .tool_calls
+            .iter()
+            .map(|call| Message::tool(call.id.clone(), &call.name, "done"))
+            .collect();
         request.messages.push(message);
         request.messages.extend(results);
     }
