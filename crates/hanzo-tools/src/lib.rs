@@ -1,1 +1,3 @@
 //! The unified tools of hanzo-dev: one contract, typed actions, one envelope.
+
+pub mod proc;
