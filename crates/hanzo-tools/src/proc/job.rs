@@ -15,7 +15,7 @@ use hanzo_protocol::tool::OutputSink;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::capture::Capture;
-use super::stream::{Got, Stream};
+use super::stream::{Got, Reader, Writer};
 use super::text::Stripper;
 
 /// How much is read at once; what a pipe holds.
@@ -198,9 +198,9 @@ pub(crate) struct Pump {
     process: Box<dyn Process>,
     /// What a detached process needs to live on when its thread is gone.
     _spawner: Arc<dyn Spawner>,
-    stdout: Option<Stream>,
-    stderr: Option<Stream>,
-    stdin: Option<Stream>,
+    stdout: Option<Reader>,
+    stderr: Option<Reader>,
+    stdin: Option<Writer>,
     input: VecDeque<u8>,
     close: Close,
     orders: mpsc::Receiver<Order>,
@@ -260,9 +260,9 @@ impl Pump {
             job,
             process,
             _spawner: spawner,
-            stdout: reads.map(Stream::reader).transpose()?,
-            stderr: stderr.map(Stream::reader).transpose()?,
-            stdin: writes.map(Stream::writer).transpose()?,
+            stdout: reads.map(Reader::new).transpose()?,
+            stderr: stderr.map(Reader::new).transpose()?,
+            stdin: writes.map(Writer::new).transpose()?,
             input: input.into(),
             close,
             orders,
@@ -302,8 +302,8 @@ impl Pump {
                     Some(order) => self.obey(order),
                     None => return,
                 },
-                () = readable(self.stdout.as_ref()) => self.read(Source::Stdout, Stream::try_read),
-                () = readable(self.stderr.as_ref()) => self.read(Source::Stderr, Stream::try_read),
+                () = readable(self.stdout.as_ref()) => self.read(Source::Stdout, Reader::try_read),
+                () = readable(self.stderr.as_ref()) => self.read(Source::Stderr, Reader::try_read),
             }
         }
     }
@@ -335,7 +335,7 @@ impl Pump {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Readable(source) => self.read(source, Stream::try_read),
+            Event::Readable(source) => self.read(source, Reader::try_read),
             Event::Order(Some(order)) => self.obey(order),
             Event::Wrote(Ok(count)) => {
                 self.input.drain(..count);
@@ -389,7 +389,7 @@ impl Pump {
     }
 
     /// Reads what is there, up to a bound.
-    fn read(&mut self, source: Source, read: impl Fn(&Stream, &mut [u8]) -> Got) {
+    fn read(&mut self, source: Source, read: impl Fn(&Reader, &mut [u8]) -> Got) {
         let stream = match source {
             Source::Stdout => &mut self.stdout,
             Source::Stderr => &mut self.stderr,
@@ -426,8 +426,8 @@ impl Pump {
 
     fn finish(&mut self, end: &ProcessEnd) {
         // All writers are dead, or leftovers have the pipes: what was written before the end is there to be read now.
-        self.read(Source::Stdout, Stream::read_now);
-        self.read(Source::Stderr, Stream::read_now);
+        self.read(Source::Stdout, Reader::read_now);
+        self.read(Source::Stderr, Reader::read_now);
         if !end.leftovers {
             self.stdout = None;
             self.stderr = None;
@@ -472,14 +472,14 @@ impl Drop for Pump {
     }
 }
 
-async fn readable(stream: Option<&Stream>) {
+async fn readable(stream: Option<&Reader>) {
     match stream {
         Some(stream) => stream.readable().await,
         None => std::future::pending().await,
     }
 }
 
-async fn write(stream: Option<&Stream>, bytes: &[u8]) -> io::Result<usize> {
+async fn write(stream: Option<&Writer>, bytes: &[u8]) -> io::Result<usize> {
     match stream {
         Some(stream) if !bytes.is_empty() => stream.write(bytes).await,
         _ => std::future::pending().await,

@@ -2,12 +2,12 @@
 //! is a few milliseconds, and starting and waking threads would be a good part of it.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
+#[cfg(not(unix))]
+use std::io::{Read as _, Write as _};
 
 #[cfg(unix)]
-use tokio::io::Interest;
-#[cfg(unix)]
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
 
 /// What a read found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,45 +19,35 @@ pub(crate) enum Got {
     End,
 }
 
-/// One end of a pipe or a terminal.
+/// An end to read, of a pipe or a terminal.
 #[cfg(unix)]
-pub(crate) struct Stream(AsyncFd<File>);
+pub(crate) struct Reader(pipe::Receiver);
 
 #[cfg(unix)]
-impl Stream {
-    /// An end to read.
-    pub(crate) fn reader(file: File) -> io::Result<Self> {
-        Self::new(file, Interest::READABLE)
-    }
-
-    /// An end to write.
-    pub(crate) fn writer(file: File) -> io::Result<Self> {
-        Self::new(file, Interest::WRITABLE)
-    }
-
-    fn new(file: File, interest: Interest) -> io::Result<Self> {
-        // Our end only: the process has another open file description.
+impl Reader {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        // Our end only: the process has another open file description. Unchecked, because a terminal is no pipe but is read
+        // like one.
         rustix::io::ioctl_fionbio(&file, true)?;
-        AsyncFd::register_with_interest(file, interest).map(Self)
+        pipe::Receiver::from_file_unchecked(file).map(Self)
     }
 
     /// Done when a read has something to say.
     pub(crate) async fn readable(&self) {
-        match self.0.readable().await {
-            Ok(mut guard) => guard.retain_ready(),
+        if self.0.readable().await.is_err() {
             // The runtime is going away, and we with it.
-            Err(_) => std::future::pending().await,
+            std::future::pending().await
         }
     }
 
     /// Reads what [`readable`](Self::readable) announced.
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> Got {
-        Self::got(self.0.try_io(Interest::READABLE, |mut file| file.read(buffer)))
+        Self::got(self.0.try_read(buffer))
     }
 
     /// Reads without having been told: the runtime may not have heard yet of what is there.
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> Got {
-        Self::got(self.0.get_ref().read(buffer))
+        Self::got(rustix::io::read(&self.0, buffer).map_err(io::Error::from))
     }
 
     fn got(read: io::Result<usize>) -> Got {
@@ -70,16 +60,38 @@ impl Stream {
             Err(_) => Got::End,
         }
     }
+}
+
+/// An end to write.
+#[cfg(unix)]
+pub(crate) struct Writer(pipe::Sender);
+
+#[cfg(unix)]
+impl Writer {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&file, true)?;
+        pipe::Sender::from_file_unchecked(file).map(Self)
+    }
 
     /// Writes some of `bytes`, at least one.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.async_io(Interest::WRITABLE, |mut file| file.write(bytes)).await
+        loop {
+            self.0.writable().await?;
+            match self.0.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                wrote => return wrote,
+            }
+        }
     }
 }
 
 /// One end of a pipe, read by a thread of its own: nothing better works for a plain file handle everywhere.
 #[cfg(not(unix))]
-pub(crate) struct Stream(std::sync::Arc<Shared>);
+pub(crate) struct Reader(std::sync::Arc<Shared>);
+
+/// An end to write.
+#[cfg(not(unix))]
+pub(crate) struct Writer(std::sync::Arc<File>);
 
 #[cfg(not(unix))]
 struct Shared {
@@ -122,20 +134,14 @@ impl Shared {
 }
 
 #[cfg(not(unix))]
-impl Stream {
-    /// An end to read.
-    pub(crate) fn reader(file: File) -> io::Result<Self> {
-        let stream = Self::writer(file)?;
-        let shared = std::sync::Arc::clone(&stream.0);
-        std::thread::spawn(move || shared.read_all());
-        Ok(stream)
-    }
-
-    /// An end to write.
+impl Reader {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-    pub(crate) fn writer(file: File) -> io::Result<Self> {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
         let (state, more, room) = Default::default();
-        Ok(Self(std::sync::Arc::new(Shared { file, state, more, room })))
+        let shared = std::sync::Arc::new(Shared { file, state, more, room });
+        let reader = Self(std::sync::Arc::clone(&shared));
+        std::thread::spawn(move || shared.read_all());
+        Ok(reader)
     }
 
     /// Done when a read has something to say.
@@ -167,17 +173,25 @@ impl Stream {
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> Got {
         self.try_read(buffer)
     }
+}
+
+#[cfg(not(unix))]
+impl Writer {
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        Ok(Self(std::sync::Arc::new(file)))
+    }
 
     /// Writes some of `bytes`, at least one.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let (shared, bytes) = (std::sync::Arc::clone(&self.0), bytes.to_vec());
-        let write = tokio::task::spawn_blocking(move || (&shared.file).write(&bytes));
+        let (file, bytes) = (std::sync::Arc::clone(&self.0), bytes.to_vec());
+        let write = tokio::task::spawn_blocking(move || (&*file).write(&bytes));
         write.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
     }
 }
 
 #[cfg(not(unix))]
-impl Drop for Stream {
+impl Drop for Reader {
     fn drop(&mut self) {
         self.0.state().ended = true;
         self.0.room.notify_one();
