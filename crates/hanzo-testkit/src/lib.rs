@@ -1,5 +1,7 @@
 //! What the tests of several crates share. A dev-dependency only: nothing here reaches a user.
 
 pub mod place;
+#[cfg(unix)]
+pub mod plain_spawner;
 pub mod scale;
 pub mod vectors;
