@@ -165,9 +165,15 @@ impl Action for Exec {
         let (stdout, stderr) = report::outputs(&job, host.options.proc.output_limit);
         let denial = standing.denied();
         let hint = if standing.status == report::Status::Running {
-            Some(format!("it goes on in the background: `logs` with proc_id={} reads on, `kill` ends it", job.id()))
+            Some(format!(
+                "it goes on in the background: `logs` with proc_id={} reads on, `kill` ends it",
+                job.id()
+            ))
         } else if denial.is_some() && host.outside.is_some() {
-            Some("the sandbox was probably in the way; `unconfined`: true asks the user to run it outside".into())
+            Some(
+                "the sandbox was probably in the way; `unconfined`: true asks the user to run it outside"
+                    .into(),
+            )
         } else {
             None
         };

@@ -89,7 +89,8 @@ impl Seconds {
     }
 
     fn at_least_zero(self) -> Result<Duration, ToolError> {
-        let wrong = || ToolError::new(ErrorCode::InvalidArguments, format!("{} is no number of seconds", self.0));
+        let wrong =
+            || ToolError::new(ErrorCode::InvalidArguments, format!("{} is no number of seconds", self.0));
         Duration::try_from_secs_f64(self.0).map(|time| time.min(exec::LONGEST)).map_err(|_| wrong())
     }
 

@@ -4,4 +4,6 @@
 #[cfg(unix)]
 mod proc;
 #[cfg(unix)]
+mod vcs;
+#[cfg(unix)]
 mod world;
