@@ -84,6 +84,39 @@ async fn a_diff_applies_elsewhere_and_back() {
     assert_eq!(counts["files"][0], json!({"path": "one.txt", "added": 1, "deleted": 0}));
 }
 
+/// The hashes of `names` as `fs.read` tells them.
+async fn hashes(world: &World, names: &[&str]) -> Value {
+    let mut all = json!({});
+    for name in names {
+        all[name] = world.ok("fs", json!({"action": "read", "path": name})).await["hash"].clone();
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_diff_of_git_is_a_patch_for_fs_and_the_other_way_round() {
+    let (here, there) = (repository(), repository());
+    here.write("one.txt", "a\nB\nc\nd\n");
+    here.write("sub/new ä.txt", "fresh\nno newline at the end");
+    std::fs::remove_file(here.path("sub/two.txt")).unwrap();
+    git(&here, &["add", "-A"]);
+    let patch = here.ok("vcs", vcs("diff", json!({"ref": "HEAD"}))).await["diff"].clone();
+    let base = hashes(&there, &["one.txt", "sub/two.txt"]).await;
+    let applied = there.ok("fs", json!({"action": "apply_patch", "patch": patch, "base_hashes": base})).await;
+    assert_eq!(applied["files"].as_array().unwrap().len(), 3, "{applied}");
+    for name in ["one.txt", "sub/new ä.txt"] {
+        assert_eq!(read(&here, name), read(&there, name));
+    }
+    assert!(!there.path("sub/two.txt").exists());
+
+    // What `fs.apply_patch` says it did is a patch for git, and takes a third checkout to the same state.
+    let third = repository();
+    third.ok("vcs", vcs("apply", json!({"patch": applied["diff"], "index": true}))).await;
+    git(&there, &["add", "-A"]);
+    assert_eq!(git(&third, &["write-tree"]), git(&there, &["write-tree"]));
+    assert_eq!(git(&third, &["write-tree"]), git(&here, &["write-tree"]));
+}
+
 #[tokio::test]
 async fn hostile_and_broken_patches_change_nothing() {
     let world = repository();
