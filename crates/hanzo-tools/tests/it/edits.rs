@@ -86,7 +86,10 @@ fn context_is_found_at_an_offset_and_never_guessed() {
     assert_eq!(stage.text("twice.txt"), "x\nsame\ny\nx\nother\ny\n", "the line says which is meant");
 
     let error = stage.err(edit(&stage, "twice.txt", "x", "z"));
-    assert_eq!((&error["code"], &error["details"]["candidates"]), (&json!("AMBIGUOUS"), &json!(["line 0", "line 3"])));
+    assert_eq!(
+        (&error["code"], &error["details"]["candidates"]),
+        (&json!("AMBIGUOUS"), &json!(["line 0", "line 3"]))
+    );
     let missing = "@@ -1,2 +1,2 @@\n x\n-nope\n+other\n";
     let error = stage.err(json!({
         "action": "apply_patch", "path": "twice.txt", "patch": missing, "base_hash": stage.hash("twice.txt"),
@@ -107,7 +110,8 @@ fn several_files_change_all_or_none() {
              *** Delete File: c.txt\n*** Add File: new/d.txt\n+d\n*** End Patch\n"
         )
     };
-    let hashes = json!({"a.txt": stage.hash("a.txt"), "b.txt": stage.hash("b.txt"), "c.txt": stage.hash("c.txt")});
+    let hashes =
+        json!({"a.txt": stage.hash("a.txt"), "b.txt": stage.hash("b.txt"), "c.txt": stage.hash("c.txt")});
     let call = |b: &str| json!({"action": "apply_patch", "patch": patch(b), "base_hashes": hashes});
     assert_eq!(stage.err(call("wrong"))["code"], "NOT_FOUND");
     assert_eq!((stage.text("a.txt").as_str(), stage.root.join("new").exists()), ("a\n", false));
@@ -144,7 +148,8 @@ fn a_failure_in_the_middle_puts_everything_back() {
     fs::create_dir(stage.root.join(".hanzo")).unwrap();
     stage.write(".hanzo/settings.toml", "x\n");
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n+A\n*** Update File: .hanzo/settings.toml\n@@\n-x\n+y\n*** End Patch";
-    let hashes = json!({"a.txt": stage.hash("a.txt"), ".hanzo/settings.toml": stage.hash(".hanzo/settings.toml")});
+    let hashes =
+        json!({"a.txt": stage.hash("a.txt"), ".hanzo/settings.toml": stage.hash(".hanzo/settings.toml")});
     let error = stage.err(json!({"action": "apply_patch", "patch": patch, "base_hashes": hashes}));
     assert_eq!(error["code"], "SANDBOX_DENIED", "{error}");
     assert_eq!((stage.text("a.txt"), stage.text(".hanzo/settings.toml")), ("a\n".into(), "x\n".into()));
@@ -215,7 +220,8 @@ fn of_two_writers_with_one_hash_exactly_one_wins() {
                     let tools = toolset(host, &Selection::default());
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     let patch = format!("@@ -1 +1 @@\n-{round}\n+{}\n", round + 1);
-                    let arguments = json!({"action": "apply_patch", "path": "a.txt", "patch": patch, "base_hash": hash});
+                    let arguments =
+                        json!({"action": "apply_patch", "path": "a.txt", "patch": patch, "base_hash": hash});
                     let context = ToolContext::new(ThreadId::new(), TraceId::new());
                     let result = runtime.block_on(tools.get("fs").unwrap().execute(&context, arguments));
                     let _ = writer;
@@ -281,7 +287,14 @@ fn hostile_paths_and_malformed_patches_change_nothing() {
     let stage = Stage::new();
     stage.write("a.txt", "a\n");
     let add = |path: &str| format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch");
-    for path in ["../outside/x", "/etc/hanzo-test", "a.txt/x", ".git/config", ".git/hooks/pre-commit", "a/../../outside/y"] {
+    for path in [
+        "../outside/x",
+        "/etc/hanzo-test",
+        "a.txt/x",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "a/../../outside/y",
+    ] {
         let result = stage.call("fs", json!({"action": "apply_patch", "patch": add(path)}));
         assert!(result.is_error, "{path}: {}", result.output);
     }
@@ -296,9 +309,12 @@ fn hostile_paths_and_malformed_patches_change_nothing() {
         "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n",
         "@@ -1 +1 @@\n-a\n+a\n",
     ] {
-        let result = stage.call("fs", json!({
-            "action": "apply_patch", "path": "a.txt", "patch": patch, "base_hash": stage.hash("a.txt"),
-        }));
+        let result = stage.call(
+            "fs",
+            json!({
+                "action": "apply_patch", "path": "a.txt", "patch": patch, "base_hash": stage.hash("a.txt"),
+            }),
+        );
         assert!(result.is_error, "{patch}: {}", result.output);
     }
     assert_eq!(stage.text("a.txt"), "a\n");

@@ -91,8 +91,14 @@ fn patterns_that_explode_are_bounded_and_wrong_ones_are_explained() {
     let error = stage.err(json!({"action": "search_text", "pattern": "foo("}));
     assert_eq!(error["code"], "INVALID_ARGUMENTS");
     assert!(error["message"].as_str().unwrap().contains("`fixed`"), "{error}");
-    assert_eq!(code(&stage, json!({"action": "search_text", "pattern": "x", "glob": "[a"})), "INVALID_ARGUMENTS");
-    assert_eq!(code(&stage, json!({"action": "search_text", "pattern": "x", "type": "klingon"})), "INVALID_ARGUMENTS");
+    assert_eq!(
+        code(&stage, json!({"action": "search_text", "pattern": "x", "glob": "[a"})),
+        "INVALID_ARGUMENTS"
+    );
+    assert_eq!(
+        code(&stage, json!({"action": "search_text", "pattern": "x", "type": "klingon"})),
+        "INVALID_ARGUMENTS"
+    );
     assert_eq!(code(&stage, json!({"action": "search_text", "pattern": ""})), "INVALID_ARGUMENTS");
 }
 

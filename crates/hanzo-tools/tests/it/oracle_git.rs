@@ -12,7 +12,15 @@ use crate::support::Stage;
 
 /// Lines from a small alphabet, so that context repeats.
 fn text() -> impl Strategy<Value = String> {
-    let line = prop_oneof![Just("a"), Just("b"), Just("}"), Just(""), Just("  x"), Just("long line of text"), Just("ü")];
+    let line = prop_oneof![
+        Just("a"),
+        Just("b"),
+        Just("}"),
+        Just(""),
+        Just("  x"),
+        Just("long line of text"),
+        Just("ü")
+    ];
     (proptest::collection::vec(line, 0..25), any::<bool>(), any::<bool>()).prop_map(|(lines, ended, crlf)| {
         let end = if crlf { "\r\n" } else { "\n" };
         let mut text = lines.join(end);

@@ -60,7 +60,8 @@ fn options_do_what_they_say() {
     assert_eq!(found(&stage, json!({"pattern": "x\\nneedle", "multiline": true})), ["a/b.txt:0"]);
     let all = found(&stage, json!({"pattern": "needle", "all": true}));
     assert!(all.contains(&"target/t.rs:0".into()) && all.contains(&".hidden/h.rs:0".into()), "{all:?}");
-    let data = stage.ok(json!({"action": "search_text", "pattern": "needle", "path": "a/b.txt", "context": 1}));
+    let data =
+        stage.ok(json!({"action": "search_text", "pattern": "needle", "path": "a/b.txt", "context": 1}));
     assert_eq!((&data["matches"][0]["before"], &data["matches"][0]["after"]), (&json!(["x"]), &json!(["y"])));
 }
 
@@ -87,7 +88,8 @@ fn pages_put_together_are_the_whole_and_survive_a_restart() {
         }
         assert_eq!(paged.len(), whole.len(), "limit {limit}");
     }
-    let page = stage.call("fs", json!({"action": "search_text", "pattern": "needle", "limit": 2})).envelope.unwrap();
+    let page =
+        stage.call("fs", json!({"action": "search_text", "pattern": "needle", "limit": 2})).envelope.unwrap();
     assert_eq!(page["meta"]["backend"], "ripgrep");
     let cursor = page["meta"]["paging"]["cursor"].clone();
     let error = stage.err(json!({"action": "search_text", "pattern": "other", "cursor": cursor}));
