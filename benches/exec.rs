@@ -31,7 +31,8 @@ mod linux {
     const ROUNDS: usize = 300;
 
     fn plain(argv: &[&str], workspace: &Path) -> u64 {
-        let output = Plain::new(argv[0]).args(&argv[1..]).current_dir(workspace).stdin(Stdio::null()).output();
+        let output =
+            Plain::new(argv[0]).args(&argv[1..]).current_dir(workspace).stdin(Stdio::null()).output();
         output.map_or(0, |output| output.stdout.len() as u64)
     }
 
@@ -63,7 +64,10 @@ mod linux {
             let result = runtime.block_on(async {
                 tokio::spawn(async move { tool.execute(&context, arguments).await }).await
             });
-            result.map_or(0, |result| if result.is_error { panic!("{result:?}") } else { result.output.len() as u64 })
+            result.map_or(
+                0,
+                |result| if result.is_error { panic!("{result:?}") } else { result.output.len() as u64 },
+            )
         };
         let list = json!({"action": "exec", "command": ["cat", "file"]});
         let line = json!({"action": "exec", "command": "cat file"});
@@ -75,7 +79,9 @@ mod linux {
                 Candidate::new("proc.exec [cat, file], no jail", || call(&free, "proc", list.clone())),
                 Candidate::new("the jail alone, `cat file`", || {
                     let child = jail.spawn(Command::new(["cat", "file"])).expect("it starts");
-                    child.wait_with_output(1 << 16, 1 << 16).map_or(0, |output| output.stdout.head.len() as u64)
+                    child
+                        .wait_with_output(1 << 16, 1 << 16)
+                        .map_or(0, |output| output.stdout.head.len() as u64)
                 }),
                 Candidate::new("proc.exec [cat, file], jailed", || call(&jailed, "proc", list.clone())),
                 Candidate::new("std::process, `bash -c 'cat file'`", || {

@@ -325,7 +325,7 @@ async fn input_and_odd_bytes_pass() {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_and_of_processes_is_held() {
+async fn a_flood_of_output_is_held() {
     let jailed = Jailed::with(|options| options.proc.jobs.spool_limit = 1 << 20);
     let ran = jailed.exec("head -c 100000000 /dev/zero | tr '\\0' z; echo; echo end").await;
     assert_eq!(ran["exit_code"], 0);

@@ -43,6 +43,13 @@ pub struct ProcOptions {
     pub jobs: JobOptions,
 }
 
+impl ProcOptions {
+    /// How long `bash` waits: without a limit, as long as anything waits.
+    pub(crate) fn bash_wait(&self) -> Duration {
+        if self.bash_wait.is_zero() { exec::LONGEST } else { self.bash_wait }
+    }
+}
+
 impl Default for ProcOptions {
     fn default() -> Self {
         Self {

@@ -34,6 +34,14 @@ async fn a_line_goes_to_a_shell_and_a_list_does_not() {
     assert_eq!(ran["truncated"], false);
     let ran = world.ok("proc", exec(json!(["printf", "%s|", "a b", "$HOME;"]))).await;
     assert_eq!(ran["stdout"], "a b|$HOME;|");
+    // A line with nothing in it for a shell does not pay for one, and nobody can tell.
+    world.write("file", "content\n");
+    assert_eq!(world.ok("proc", exec("cat file")).await["stdout"], "content\n");
+    let ran = world.ok("proc", exec("no-such-program here")).await;
+    assert_eq!(ran["exit_code"], 127);
+    assert!(ran["stderr"].as_str().unwrap().contains("not found"), "{ran}");
+    let parent = world.ok("proc", exec("printenv PWD")).await;
+    assert_eq!(parent["stdout"], format!("{}\n", world.workspace.display()));
 }
 
 #[tokio::test]
@@ -109,6 +117,26 @@ async fn a_command_goes_to_the_background_and_loses_nothing() {
     let expected: String = (1..=8).map(|number| format!("line {number}\n")).collect();
     assert_eq!(end["stdout"], expected);
     assert_eq!(end["stderr"], "e1\ne2\ne3\ne4\ne5\ne6\ne7\ne8\n");
+}
+
+#[tokio::test]
+async fn the_bash_of_other_vocabularies_waits_as_long_as_it_is_told_and_then_goes_to_the_background() {
+    let short = Duration::from_millis(100);
+    let bash = json!({"command": "sleep 0.5; echo done"});
+    for (wait, status) in [
+        (Duration::from_millis(200), "running"),
+        (Duration::from_secs(60), "exited"),
+        (Duration::ZERO, "exited"),
+    ] {
+        let world = World::with(|options| {
+            options.proc.background_after = short;
+            options.proc.bash_wait = wait;
+        });
+        assert_eq!(world.ok("bash", bash.clone()).await["status"], status, "{wait:?}");
+        assert_eq!(world.ok("proc.exec", bash.clone()).await["status"], "running");
+    }
+    let usual = hanzo_tools::proc::ProcOptions::default();
+    assert_eq!((usual.background_after.as_secs(), usual.bash_wait.as_secs()), (45, 120));
 }
 
 #[tokio::test]
