@@ -17,6 +17,7 @@ pub(super) const COMMIT_FORMAT: &str = "--format=%H%x1f%an <%ae>%x1f%aI%x1f%D%x1
 
 /// A commit.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "the field is what a caller sees")]
 pub(super) struct Commit {
     commit: String,
     author: String,
@@ -214,11 +215,11 @@ fn hunks(bytes: &[u8], first: u64, limit: u64) -> (Vec<Hunk>, bool) {
         }
         let (word, rest) = row.split_once(' ').unwrap_or((row, ""));
         match word {
-            "author" => known.entry(commit.clone()).or_default().author = rest.to_owned(),
+            "author" => rest.clone_into(&mut known.entry(commit.clone()).or_default().author),
             "author-time" => known.entry(commit.clone()).or_default().time = rest.parse().unwrap_or(0),
-            "summary" => known.entry(commit.clone()).or_default().subject = rest.to_owned(),
+            "summary" => rest.clone_into(&mut known.entry(commit.clone()).or_default().subject),
             hash if hash.len() >= 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                commit = hash.to_owned();
+                hash.clone_into(&mut commit);
                 line = rest.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
             }
             _ => {}
