@@ -19,6 +19,7 @@ pub(super) struct Config;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigInput {
+    #[schemars(with = "Option<String>")]
     op: Option<Op>,
     name: Option<String>,
     value: Option<String>,
@@ -46,9 +47,10 @@ impl Config {
 
 impl Action for Config {
     const NAME: &'static str = "config";
-    const SUMMARY: &'static str = "op get (name), set (name,value; asks the user), unset";
+    const SUMMARY: &'static str = "get,set";
     const EXAMPLE: &'static str = r#"{"op":"get","name":"user.name"}"#;
     const WORST: Effect = Effect::Write;
+    const HIDDEN: &'static [&'static str] = &["cwd", "value"];
     type Input = ConfigInput;
     type Output = ConfigOutput;
 
@@ -172,9 +174,10 @@ async fn talk(call: &Call<'_>, input: RemoteInput, verb: &[&str]) -> Result<Answ
 
 impl Action for Fetch {
     const NAME: &'static str = "fetch";
-    const SUMMARY: &'static str = "get commits from a remote";
+    const SUMMARY: &'static str = "from origin";
     const EXAMPLE: &'static str = r#"{"remote":"origin"}"#;
     const WORST: Effect = Effect::Network;
+    const HIDDEN: &'static [&'static str] = &["cwd", "remote", "ref"];
     type Input = RemoteInput;
     type Output = RemoteOutput;
 
@@ -193,10 +196,12 @@ impl Action for Fetch {
 
 impl Action for Push {
     const NAME: &'static str = "push";
-    const SUMMARY: &'static str = "give commits to a remote";
+    const SUMMARY: &'static str = "to origin";
     const EXAMPLE: &'static str = r#"{"ref":"main"}"#;
     const WORST: Effect = Effect::Network;
     const INTENTS: Option<&'static [Intent]> = Some(&[Intent::Ship]);
+    const HIDDEN: &'static [&'static str] = &["cwd", "remote"];
+    const QUIET: &'static [&'static str] = &["ref"];
     type Input = RemoteInput;
     type Output = RemoteOutput;
 

@@ -73,9 +73,11 @@ pub(super) struct LogOutput {
 
 impl Action for Log {
     const NAME: &'static str = "log";
-    const SUMMARY: &'static str = "commits, newest first (limit 20)";
+    const SUMMARY: &'static str = "commits";
     const EXAMPLE: &'static str = r#"{"limit":5,"paths":"src/lib.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd"];
+    const QUIET: &'static [&'static str] = &["ref", "cursor"];
     type Input = LogInput;
     type Output = LogOutput;
 
@@ -146,9 +148,10 @@ struct Hunk {
 
 impl Action for Blame {
     const NAME: &'static str = "blame";
-    const SUMMARY: &'static str = "who last changed which lines (limit 200)";
+    const SUMMARY: &'static str = "who wrote it";
     const EXAMPLE: &'static str = r#"{"paths":"src/main.rs","line":10,"limit":20}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "line", "limit", "ref"];
     type Input = BlameInput;
     type Output = BlameOutput;
 
