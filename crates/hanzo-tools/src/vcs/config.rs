@@ -88,35 +88,29 @@ impl Action for Config {
             }
             other => return Err(other.unknown("get, list, set, unset")),
         }
-        let entries = match &input.name {
-            Some(key) => {
-                let key = name("name", key)?;
-                let ran = git.try_run(Access::Read, ["config", "--null", "--get-all", key], None).await?;
-                if ran.code == 1 && ran.stderr.is_empty() {
-                    return Err(ToolError::new(
-                        ErrorCode::NotFound,
-                        format!("git has no setting `{key}` here"),
-                    ));
-                }
-                if ran.code != 0 {
-                    return Err(failure(&ran));
-                }
-                let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-                let entry = |value: &str| ConfigEntry { name: key.to_owned(), value: value.to_owned() };
-                text.split_terminator('\0').map(entry).collect()
+        let entries = if let Some(key) = &input.name {
+            let key = name("name", key)?;
+            let ran = git.try_run(Access::Read, ["config", "--null", "--get-all", key], None).await?;
+            if ran.code == 1 && ran.stderr.is_empty() {
+                return Err(ToolError::new(ErrorCode::NotFound, format!("git has no setting `{key}` here")));
             }
-            None => {
-                let text = git.text(Access::Read, ["config", "--null", "--list"]).await?;
-                let entry = |record: &str| {
-                    let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
-                    ConfigEntry { name: name.to_owned(), value: value.to_owned() }
-                };
-                // What we set ourselves on the command line comes last and is nobody's setting.
-                let ours = super::git::hardened();
-                let all: Vec<ConfigEntry> = text.split_terminator('\0').map(entry).collect();
-                let own = all.len().saturating_sub(ours);
-                all.into_iter().take(own).collect()
+            if ran.code != 0 {
+                return Err(failure(&ran));
             }
+            let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+            let entry = |value: &str| ConfigEntry { name: key.to_owned(), value: value.to_owned() };
+            text.split_terminator('\0').map(entry).collect()
+        } else {
+            let text = git.text(Access::Read, ["config", "--null", "--list"]).await?;
+            let entry = |record: &str| {
+                let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
+                ConfigEntry { name: name.to_owned(), value: value.to_owned() }
+            };
+            // What we set ourselves on the command line comes last and is nobody's setting.
+            let ours = super::git::hardened();
+            let all: Vec<ConfigEntry> = text.split_terminator('\0').map(entry).collect();
+            let own = all.len().saturating_sub(ours);
+            all.into_iter().take(own).collect()
         };
         Ok(Answer::new(ConfigOutput { entries }).by("git"))
     }
