@@ -3,6 +3,8 @@
 mod bad_input;
 mod basics;
 mod config;
+#[cfg(target_os = "linux")]
+mod hands;
 mod permissions;
 #[cfg(target_os = "linux")]
 mod sandbox;
