@@ -194,11 +194,13 @@ impl Action for ApplyPatch {
                 None => call.host.ledger.gone(&path),
             }
         }
-        for op in plan.ops {
-            if let Op::Replace { new, .. } | Op::Create { new, .. } = op {
-                let hash = ContentHash::of(&new);
-                call.host.ledger.keep_read(&call.host.blobs, &hash, new);
-            }
+        let hashes = plan.files.iter().filter_map(|file| file.hash.as_ref());
+        let contents = plan.ops.into_iter().filter_map(|op| match op {
+            Op::Replace { new, .. } | Op::Create { new, .. } => Some(new),
+            Op::Delete { .. } => None,
+        });
+        for (hash, new) in hashes.zip(contents) {
+            call.host.ledger.keep_read(&call.host.blobs, hash, new);
         }
         let (diff, diff_ref) = shape::shortened(call, plan.diff).await;
         Ok(Answer::new(ApplyPatchOutput { files: plan.files, diff, diff_ref }))

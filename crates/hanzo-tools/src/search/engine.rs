@@ -458,6 +458,8 @@ impl Shared {
             let next = state.next;
             if let Some(result) = state.finished.remove(&next) {
                 state.next += 1;
+                // The walker may be waiting for the window to move on, and nobody else is left to wake it.
+                self.room.notify_one();
                 if result.is_some() {
                     return result;
                 }
@@ -472,14 +474,15 @@ impl Shared {
 }
 
 /// Searches one file after the other with the same buffers.
-struct Worker<'a> {
-    matcher: &'a RegexMatcher,
+struct Worker {
+    /// Its own: a shared one makes the threads take turns at its scratch memory.
+    matcher: RegexMatcher,
     searcher: Searcher,
     most: usize,
 }
 
-impl<'a> Worker<'a> {
-    fn new(query: &Query, matcher: &'a RegexMatcher, most: usize) -> Self {
+impl Worker {
+    fn new(query: &Query, matcher: &RegexMatcher, most: usize) -> Self {
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .multi_line(query.multiline)
@@ -487,20 +490,20 @@ impl<'a> Worker<'a> {
             .after_context(query.context)
             .binary_detection(BinaryDetection::quit(0))
             .build();
-        Self { matcher, searcher, most }
+        Self { matcher: matcher.clone(), searcher, most }
     }
 
     /// The matches of a file behind the first `skip`.
     fn search(&mut self, file: &std::fs::File, skip: usize) -> Vec<MatchLine> {
         let mut sink = Lines {
-            matcher: self.matcher,
+            matcher: &self.matcher,
             most: self.most.saturating_add(skip),
             matches: Vec::new(),
             before: Vec::new(),
             binary: false,
         };
         // A file that cannot be read to its end counts with what was read of it.
-        let _ = self.searcher.search_file(self.matcher, file, &mut sink);
+        let _ = self.searcher.search_file(&self.matcher, file, &mut sink);
         if sink.binary {
             return Vec::new();
         }
