@@ -24,7 +24,8 @@ pub fn file_tools() -> Result<()> {
     if !program.exists() {
         let arguments = ["install", "--no-audit", "--no-fund", "--loglevel=error", "@openai/codex"];
         run(Command::new("npm").current_dir(&directory).arg("--prefix").arg(&directory).args(arguments))?;
-        let binary = find_codex(&directory).context("the npm package of codex holds no program for this machine")?;
+        let binary =
+            find_codex(&directory).context("the npm package of codex holds no program for this machine")?;
         std::os::unix::fs::symlink(binary, &program)?;
     }
     run(Command::new("rg").arg("--version")).context("hint: install ripgrep")?;

@@ -1,6 +1,7 @@
 //! `fs.apply_patch`: the one way to change what is in existing files.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -532,7 +533,9 @@ impl Plan {
         let bytes = text::encode(new, form)?;
         let name = super::diff_name(host, &target);
         if old == new {
-            self.diff.push_str(&format!("rename from {}\nrename to {name}\n", existing.name));
+            let from = &existing.name;
+            writeln!(self.diff, "rename from {from}\nrename to {name}")
+                .expect("writing to a string does not fail");
         } else {
             self.diff.push_str(&diff_text::unified(Some(old), Some(new), &existing.name, &name));
         }

@@ -32,6 +32,7 @@ const MAX_LINE: usize = 400;
 
 /// What to search for, and where.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a search, as ripgrep has them")]
 pub struct Query {
     /// The pattern.
     pub pattern: String,
@@ -556,7 +557,7 @@ impl Sink for Lines<'_> {
 
 fn position(bytes: &[u8], at: usize, first_line: u64) -> Position {
     let before = &bytes[..at.min(bytes.len())];
-    let breaks = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let breaks = before.split(|byte| *byte == b'\n').skip(1).count() as u64;
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let col = String::from_utf8_lossy(&before[line_start..]).chars().count();
     Position {
