@@ -5,6 +5,7 @@
 //! not installed are named and left out.
 #![expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -156,8 +157,7 @@ fn lists(tree: &Path) {
         vec![Candidate::new("fs.list, all pages", ours), Candidate::new("fs.list, first page", one_page)];
     for program in ["fdfind", "fd"] {
         if is_installed(program) {
-            let name = format!("{program}");
-            candidates.push(Candidate::new(name, move || {
+            candidates.push(Candidate::new(program, move || {
                 count_lines(program, &["-u", "--color=never", "."], tree)
             }));
             break;
@@ -205,11 +205,11 @@ fn edits(title: &str, count: usize, size: usize, rounds: usize) {
     let ours = || {
         let mut patch = String::from("*** Begin Patch\n");
         let mut hashes = serde_json::Map::new();
-        for n in 0..count {
+        for (n, hash) in known.iter().enumerate() {
             let next = turn + 1;
-            patch
-                .push_str(&format!("*** Update File: f{n}.txt\n@@\n file {n}\n-turn {turn}\n+turn {next}\n"));
-            hashes.insert(format!("f{n}.txt"), known[n].clone());
+            write!(patch, "*** Update File: f{n}.txt\n@@\n file {n}\n-turn {turn}\n+turn {next}\n")
+                .expect("writing to a string does not fail");
+            hashes.insert(format!("f{n}.txt"), hash.clone());
         }
         patch.push_str("*** End Patch\n");
         turn += 1;
