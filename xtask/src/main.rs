@@ -97,11 +97,12 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&arguments)
 }
 
-/// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.
+/// The suites of outside programs. Those that are quick and need no packages of Python are part of `test` as well.
 fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
-    oracles::run_sdks()
+    oracles::run_sdks()?;
+    oracles::file_tools()
 }
 
 fn soak() -> Result<()> {
