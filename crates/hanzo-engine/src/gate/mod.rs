@@ -17,7 +17,23 @@
 
 mod types;
 
+use std::sync::Arc;
+
+use hanzo_protocol::message::ToolCall;
+
 pub use types::{
-    Answered, Asker, AuditEntry, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Network, Pace, Refusal,
-    RuleSaver, SandboxState, Target, Unclassified,
+    Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, RuleSaver,
+    SandboxState, Target, Unclassified,
 };
+
+/// The gate of one open thread: its rules, what was granted in it, and what it has seen.
+pub struct Gate {
+    parts: Arc<GateParts>,
+}
+
+impl Gate {
+    /// The gate of a thread.
+    pub fn new(parts: GateParts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+}
