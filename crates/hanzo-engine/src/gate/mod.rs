@@ -15,25 +15,25 @@
 //! Dropping [`Gate::run`] at any point cancels the call and leaves nothing half done: what the gate remembers changes only between
 //! two awaits, when something is certain.
 
+mod audit;
+mod call;
+mod classify;
+mod consent;
+mod edge;
+mod execute;
+mod guard;
+mod policy;
+mod redact;
+mod refused;
+mod run;
+mod state;
+mod steps;
+mod truncate;
 mod types;
+mod words;
 
-use std::sync::Arc;
-
-use hanzo_protocol::message::ToolCall;
-
+pub use run::Gate;
 pub use types::{
     Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, RuleSaver,
     SandboxState, Target, Unclassified,
 };
-
-/// The gate of one open thread: its rules, what was granted in it, and what it has seen.
-pub struct Gate {
-    parts: Arc<GateParts>,
-}
-
-impl Gate {
-    /// The gate of a thread.
-    pub fn new(parts: GateParts) -> Self {
-        Self { parts: Arc::new(parts) }
-    }
-}

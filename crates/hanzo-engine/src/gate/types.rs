@@ -168,8 +168,9 @@ pub enum Answered {
 
 /// Watches one call, for the engine.
 pub trait CallWatch: Send + Sync {
-    /// The call is allowed and about to run: the engine commits the item before the effect. An error stops the call.
-    fn about_to_run<'a>(&'a self, reach: &'a Reach) -> BoxFuture<'a, Result<(), String>>;
+    /// The call is allowed and about to run: the engine commits its item and `audit`, its audit entry, before the effect. An error
+    /// stops the call. A call that is run again outside the sandbox comes here twice.
+    fn about_to_run<'a>(&'a self, reach: &'a Reach, audit: AuditEntry) -> BoxFuture<'a, Result<(), String>>;
 
     /// The call's status changed to one that is not final.
     fn status(&self, status: ToolCallStatus);
@@ -189,7 +190,8 @@ pub struct Gated {
     pub full_output: Option<Ref>,
     /// How long it ran; none when it did not.
     pub duration: Option<Duration>,
-    /// The entries for the audit, in order: one, or two when the call was run again outside the sandbox.
+    /// The audit entries of what was refused. That of a call that ran was given to [`CallWatch::about_to_run`], so that it is kept also
+    /// when the call is cancelled; each evaluation has exactly one, here or there.
     pub audit: Vec<AuditEntry>,
     /// Who refused it, when it was refused.
     pub refusal: Option<Refusal>,
