@@ -5,6 +5,8 @@
 //! * [`turn`]: one user input until the agent rests.
 //! * [`compaction`]: makes a conversation fit its budget of tokens.
 
+mod answer;
+mod budget;
 pub mod compaction;
 pub mod engine;
 pub mod parts;
