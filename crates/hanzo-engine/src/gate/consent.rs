@@ -26,6 +26,7 @@ pub(super) fn headless(
     // The box does not hold for what asks to leave it.
     let sandbox = if confinement == ReachConfinement::Outside { BoxState::Off } else { sandbox };
     let refusal = match (ruling.edge.kind(), ruling.explanation.decision) {
+        _ if ruling.nature.needs_a_person() => "this needs a person, and nobody can be asked",
         (None, _) if ruling.edge == Edge::Unconfined => "this asks to run outside the sandbox and nobody can be asked",
         (None, _) => "this would act on the screen and nobody can be asked",
         // The policy allows it, but not by itself: what makes it a question is not for the box to answer.

@@ -28,6 +28,8 @@ mod refused;
 mod run;
 mod state;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod truncate;
 mod types;
 mod words;

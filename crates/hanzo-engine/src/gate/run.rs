@@ -67,6 +67,13 @@ impl Gate {
         Self { parts, state: Mutex::new(State::new(tools, policy)) }
     }
 
+    /// The same gate with other rules; what was granted is forgotten.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy) -> Self {
+        let tools = self.tools();
+        Self { parts: self.parts, state: Mutex::new(State::new(tools, policy)) }
+    }
+
     /// The tools that can be called.
     pub fn tools(&self) -> ToolSet {
         self.state().tools.clone()

@@ -171,8 +171,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_store_that_fails_does_not_fail_the_call() {
-        let mut result = ToolResult::success("x".repeat(100));
-        assert_eq!(truncate(&mut result, 90, &Blobs::Fail).await, None);
+        let mut result = ToolResult::success("x".repeat(300));
+        assert_eq!(truncate(&mut result, 150, &Blobs::Fail).await, None);
         assert!(result.output.contains("the disk is full"), "{}", result.output);
     }
 
