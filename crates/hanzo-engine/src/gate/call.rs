@@ -29,8 +29,11 @@ pub(super) fn with_name<R>(
 ) -> R {
     let access = if reach.effect.is_read_only() { Access::Reader } else { Access::Writer };
     let root = workspace.map(Path::to_string_lossy);
-    let real: Vec<(&str, String)> =
-        reach.paths.iter().map(|path| (path.given.as_str(), path.real.to_string_lossy().into_owned())).collect();
+    let real: Vec<(&str, String)> = reach
+        .paths
+        .iter()
+        .map(|path| (path.given.as_str(), path.real.to_string_lossy().into_owned()))
+        .collect();
     let build = |arguments: &Value, judge: &mut dyn FnMut(&Call<'_>)| {
         let call = Call::new(name, arguments).classified(Classification::Host(access));
         let call = match &root {

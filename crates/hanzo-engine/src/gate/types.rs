@@ -57,7 +57,7 @@ pub struct GateLimits {
 
 impl Default for GateLimits {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(60), output: 50_000 }
+        Self { timeout: Duration::from_mins(1), output: 50_000 }
     }
 }
 

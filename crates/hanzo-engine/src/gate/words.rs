@@ -89,7 +89,8 @@ pub(super) fn summary(target: &Target, edge: Edge) -> String {
     let paths = paths(reach);
     let what = match reach.action.as_str() {
         "plan.exit" => {
-            let plan = text(&["plan", "text", "summary"]).map(|plan| format!(":\n{plan}")).unwrap_or_default();
+            let plan =
+                text(&["plan", "text", "summary"]).map(|plan| format!(":\n{plan}")).unwrap_or_default();
             format!("Accept the plan and begin to carry it out{plan}")
         }
         "memory.remember" => format!("Remember beyond this thread: {}", preview(arguments)),
@@ -162,7 +163,9 @@ fn preview(arguments: &Value) -> String {
             let entries: Vec<String> = map
                 .iter()
                 .filter(|(key, _)| *key != "action")
-                .map(|(key, value)| format!("{}: {}", plain_text(key, 100), one_line(&shown_value(value), 300)))
+                .map(|(key, value)| {
+                    format!("{}: {}", plain_text(key, 100), one_line(&shown_value(value), 300))
+                })
                 .collect();
             if entries.is_empty() { "no arguments".to_owned() } else { cut(&entries.join(", ")) }
         }
@@ -200,7 +203,9 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
     }
     match (explanation.basis, ruling.edge) {
         _ if ruling.nature == Nature::Plan => reasons.push("This is for you to decide".to_owned()),
-        _ if ruling.nature == Nature::Memory => reasons.push("What is remembered is approved each time".to_owned()),
+        _ if ruling.nature == Nature::Memory => {
+            reasons.push("What is remembered is approved each time".to_owned());
+        }
         (Basis::Rule, _) if ruling.explanation.decision == hanzo_permissions::Decision::Ask => {
             reasons.push(format!("It is asked about by {rule}{command}"));
         }
@@ -216,7 +221,9 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
             Taint::Mcp => "an MCP server",
             Taint::Outside => "files outside the workspace",
         };
-        reasons.push(format!("The agent has read content from {from}, so what was granted before does not cover it"));
+        reasons.push(format!(
+            "The agent has read content from {from}, so what was granted before does not cover it"
+        ));
     }
     plain_text(&reasons.join(". "), 4_000)
 }
@@ -224,11 +231,15 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
 /// How the user could let a call run that was refused because nobody was there.
 pub(super) fn way_to_allow(target: &Target, workspace: &Path, ruling: &Ruling) -> String {
     match (ruling.edge, ruling.explanation.basis) {
-        _ if ruling.nature.needs_a_person() => "No rule allows this: a person decides it each time.".to_owned(),
+        _ if ruling.nature.needs_a_person() => {
+            "No rule allows this: a person decides it each time.".to_owned()
+        }
         (Edge::Unconfined, _) => {
             "No rule allows leaving the sandbox; run it inside, or have a person approve it.".to_owned()
         }
-        (_, Basis::UnprovenDeny) => "Spell the command out plainly, so that it can be told apart from what is denied.".to_owned(),
+        (_, Basis::UnprovenDeny) => {
+            "Spell the command out plainly, so that it can be told apart from what is denied.".to_owned()
+        }
         (_, Basis::Rule | Basis::UnprovenAsk) => {
             "The user could take the ask rule away or answer it in an attended thread.".to_owned()
         }

@@ -104,7 +104,9 @@ async fn with_the_network_open_it_is_inside_the_box_until_something_untrusted_wa
 
 #[tokio::test]
 async fn a_refusal_names_the_rule_that_would_allow_the_call() {
-    for (what, rule) in [("command", "`Bash(make)`"), ("write outside", "`Edit(/etc/hosts)`"), ("network", "`Net(")] {
+    for (what, rule) in
+        [("command", "`Bash(make)`"), ("write outside", "`Edit(/etc/hosts)`"), ("network", "`Net(")]
+    {
         let (name, arguments) = arguments(what);
         let gated = world(Posture::Ask, BoxState::Off).run(&call(name, &arguments), &yes()).await;
         let text = gated.result.error.unwrap();
@@ -119,7 +121,13 @@ async fn a_refusal_names_the_rule_that_would_allow_the_call() {
 
 #[tokio::test]
 async fn while_untrusted_content_is_about_auto_does_not_cover_the_edge() {
-    for (what, runs) in [("write inside", true), ("command", true), ("network", false), ("write outside", false), ("screen", false)] {
+    for (what, runs) in [
+        ("write inside", true),
+        ("command", true),
+        ("network", false),
+        ("write outside", false),
+        ("screen", false),
+    ] {
         let (name, arguments) = arguments(what);
         let mut world = world(Posture::Auto, BoxState::On);
         world.step.taint = Some(Taint::Mcp);

@@ -14,7 +14,8 @@ use crate::gate::Refusal;
 #[cfg(unix)]
 #[tokio::test]
 async fn a_script_refuses_what_a_rule_allows_whatever_the_call_is_named() {
-    let script = r#"case "$HANZO_TOOL_INPUT" in *secret*) echo "hands off: $HANZO_TOOL_NAME" >&2; exit 2;; esac"#;
+    let script =
+        r#"case "$HANZO_TOOL_INPUT" in *secret*) echo "hands off: $HANZO_TOOL_NAME" >&2; exit 2;; esac"#;
     let hook = Hook::new(HookEvent::PreToolUse, script).for_tools("bash");
     let world = World {
         allow: vec!["Bash"],
@@ -22,8 +23,13 @@ async fn a_script_refuses_what_a_rule_allows_whatever_the_call_is_named() {
         ..World::new()
     };
     for name in ["bash", "proc"] {
-        let refused = world.run(&call(name, &json!({"effect": "execute", "command": "cat secret"})), &yes()).await;
-        assert_eq!((refused.status, refused.refusal), (ToolCallStatus::Denied, Some(Refusal::Hook)), "{name}");
+        let refused =
+            world.run(&call(name, &json!({"effect": "execute", "command": "cat secret"})), &yes()).await;
+        assert_eq!(
+            (refused.status, refused.refusal),
+            (ToolCallStatus::Denied, Some(Refusal::Hook)),
+            "{name}"
+        );
         assert!(refused.result.output.contains("hands off: proc.exec"), "{}", refused.result.output);
         let run = world.run(&call(name, &json!({"effect": "execute", "command": "cat plain"})), &yes()).await;
         assert_eq!(run.refusal, None, "{name}");
@@ -51,7 +57,11 @@ async fn hooks_come_after_consent_and_before_the_run() {
     let world = World { hooks: Arc::new(hooks(HookEvent::PreToolUse, &["2"])), ..World::new() };
     let person = no();
     let gated = world.run(&call("write_file", &json!({"effect": "write", "path": "a"})), &person).await;
-    assert_eq!((gated.refusal, person.asked().len()), (Some(Refusal::Person), 1), "no hook for what is refused");
+    assert_eq!(
+        (gated.refusal, person.asked().len()),
+        (Some(Refusal::Person), 1),
+        "no hook for what is refused"
+    );
     let gated = world.run(&call("write_file", &json!({"effect": "write", "path": "a"})), &yes()).await;
     assert_eq!(gated.refusal, Some(Refusal::Hook));
 }
@@ -74,7 +84,9 @@ impl HookSpawner for Told {
     fn run(&self, run: HookRun) -> hanzo_hooks::BoxFuture<'_, Result<HookOutput, StartError>> {
         self.0.lock().unwrap().push(run);
         let nothing = Captured::default;
-        Box::pin(async move { Ok(HookOutput { end: HookEnd::Exited(0), stdout: nothing(), stderr: nothing() }) })
+        Box::pin(
+            async move { Ok(HookOutput { end: HookEnd::Exited(0), stdout: nothing(), stderr: nothing() }) },
+        )
     }
 }
 
@@ -82,7 +94,10 @@ impl HookSpawner for Told {
 async fn a_notification_about_memory_holds_the_tools_name_and_nothing_else() {
     struct Later(crate::gate::Answered);
     impl crate::gate::Asker for Later {
-        fn ask(&self, _: hanzo_protocol::item::Approval) -> hanzo_protocol::BoxFuture<'_, crate::gate::Answered> {
+        fn ask(
+            &self,
+            _: hanzo_protocol::item::Approval,
+        ) -> hanzo_protocol::BoxFuture<'_, crate::gate::Answered> {
             Box::pin(async {
                 tokio::task::yield_now().await;
                 self.0.clone()
@@ -91,8 +106,10 @@ async fn a_notification_about_memory_holds_the_tools_name_and_nothing_else() {
     }
     let told = Arc::new(Told::default());
     let notify = Hook::new(HookEvent::Notification, "notify");
-    let world =
-        World { hooks: Arc::new(Hooks::new(vec![notify], Arc::clone(&told) as Arc<dyn HookSpawner>)), ..World::new() };
+    let world = World {
+        hooks: Arc::new(Hooks::new(vec![notify], Arc::clone(&told) as Arc<dyn HookSpawner>)),
+        ..World::new()
+    };
     let (gate, _) = world.gate();
     let answer = hanzo_protocol::engine::ApprovalAnswer::Once;
     let later = Later(crate::gate::Answered::By { answer, face: "test".into() });

@@ -11,7 +11,7 @@ use hanzo_protocol::message::ToolCall;
 use hanzo_protocol::tool::{Effect, ToolCaller};
 use serde_json::json;
 
-use super::world::{World, call, calls, hooks, no, send, situations, yes};
+use super::world::{Watch, World, call, calls, hooks, no, send, situations, yes};
 use crate::capability::Capabilities;
 use crate::gate::Refusal;
 
@@ -85,12 +85,15 @@ async fn step_3_loop_guard() {
         let (gate, _) = world.gate();
         let mut refused = Vec::new();
         for _ in 0..20 {
-            refused.push(send(&gate, &world.step, &call, &yes(), &Default::default()).await.refusal);
+            refused.push(send(&gate, &world.step, &call, &yes(), &Watch::default()).await.refusal);
         }
         let first = refused[0];
         // What was refused at first is never let through by repeating it, and what ran is stopped in the end.
         assert!(first.is_none() || refused.iter().all(Option::is_some), "{refused:?}");
-        assert_eq!(*refused.last().unwrap(), Some(Refusal::LoopGuard).filter(|_| first.is_none()).or(*refused.last().unwrap()));
+        assert_eq!(
+            *refused.last().unwrap(),
+            Some(Refusal::LoopGuard).filter(|_| first.is_none()).or(*refused.last().unwrap())
+        );
         assert!(refused.last().unwrap().is_some(), "{} {refused:?}", call.arguments);
     }
 }
@@ -131,7 +134,9 @@ async fn step_5_consent() {
 #[tokio::test]
 async fn step_6_hooks_before() {
     let none = |world: &mut World| world.hooks = Arc::new(Hooks::none());
-    for (codes, expected) in [(&["0"][..], false), (&["2"], true), (&["0", "1"], true), (&["never ends"], true)] {
+    for (codes, expected) in
+        [(&["0"][..], false), (&["2"], true), (&["0", "1"], true), (&["never ends"], true)]
+    {
         let stopped =
             only_narrows(none, |world| world.hooks = Arc::new(hooks(HookEvent::PreToolUse, codes))).await;
         assert_eq!(stopped > 0, expected, "{codes:?}");
@@ -142,7 +147,9 @@ async fn step_6_hooks_before() {
 async fn step_7_the_wall() {
     // The same call with its file outside never runs where it would not run inside.
     for (world, _) in situations() {
-        for (name, effect) in [("probe", "read"), ("write_file", "write"), ("nickname", "write"), ("fetch", "network")] {
+        for (name, effect) in
+            [("probe", "read"), ("write_file", "write"), ("nickname", "write"), ("fetch", "network")]
+        {
             let inside = call(name, &json!({"effect": effect, "path": "etc/x"}));
             let outside = call(name, &json!({"effect": effect, "path": "/etc/x"}));
             assert!(runs(&world, &inside).await || !runs(&world, &outside).await, "{name} {effect}");
@@ -160,7 +167,8 @@ async fn step_8_the_time_limit_lets_nothing_through() {
 async fn steps_9_and_10_change_neither_status_nor_refusal() {
     for code in ["0", "1", "2", "never ends"] {
         let stopped =
-            only_narrows(|_| (), |world| world.hooks = Arc::new(hooks(HookEvent::PostToolUse, &[code]))).await;
+            only_narrows(|_| (), |world| world.hooks = Arc::new(hooks(HookEvent::PostToolUse, &[code])))
+                .await;
         assert_eq!(stopped, 0, "{code}");
     }
     assert_eq!(only_narrows(|_| (), |world| world.limits.output = 1).await, 0);

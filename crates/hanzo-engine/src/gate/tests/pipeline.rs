@@ -41,11 +41,26 @@ async fn a_question_says_what_why_and_which_rules_could_be_granted() {
     let mut world = World { ask: vec!["Bash(git push*)"], ..World::new() };
     world.step.taint = Some(Taint::Network);
     let cases = [
-        (bash("cargo test --all"), "Run `cargo test --all`", "No rule covers it", vec!["Bash(cargo test --all)", "Bash(cargo test:*)"]),
+        (
+            bash("cargo test --all"),
+            "Run `cargo test --all`",
+            "No rule covers it",
+            vec!["Bash(cargo test --all)", "Bash(cargo test:*)"],
+        ),
         (write("src/a.rs"), "Write `src/a.rs`", "No rule covers it", vec!["Edit(src/a.rs)", "Edit"]),
-        (write("/etc/hosts"), "Write `/etc/hosts`\nThis changes files outside the workspace.", "content from the network", vec![]),
+        (
+            write("/etc/hosts"),
+            "Write `/etc/hosts`\nThis changes files outside the workspace.",
+            "content from the network",
+            vec![],
+        ),
         (fetch(), "Reach https://example.com/x", "what was granted before does not cover it", vec![]),
-        (bash("git push -f"), "Run `git push -f`", "It is asked about by the ask rule `Bash(git push*)`", vec![]),
+        (
+            bash("git push -f"),
+            "Run `git push -f`",
+            "It is asked about by the ask rule `Bash(git push*)`",
+            vec![],
+        ),
         (bash("$X push"), "Run `$X push`", "It cannot be told whether the ask rule", vec![]),
         (
             call("bash", &json!({"effect": "execute", "command": "make", "unconfined": true})),
@@ -95,7 +110,10 @@ async fn a_grant_for_the_thread_covers_exactly_what_was_offered() {
     assert_eq!(send(&gate, &world.step, &bash("cargo test -p b"), &refuse, &watch).await.refusal, None);
     assert!(refuse.asked().is_empty());
     for other in ["cargo build", "cargo testx", "cargo test && curl x"] {
-        assert_eq!(send(&gate, &world.step, &bash(other), &refuse, &watch).await.refusal, Some(Refusal::Person));
+        assert_eq!(
+            send(&gate, &world.step, &bash(other), &refuse, &watch).await.refusal,
+            Some(Refusal::Person)
+        );
     }
     assert!(world.saver.saved.lock().unwrap().is_empty(), "it is not kept beyond the thread");
 }
@@ -113,7 +131,10 @@ async fn a_rule_that_was_not_offered_is_not_granted() {
         let gated = send(&gate, &world.step, &bash("cargo test"), &Person::says(answer), &watch).await;
         assert_eq!(gated.refusal, None, "the person did say yes");
         assert!(gated.notices[0].contains("not among those offered"), "{:?}", gated.notices);
-        assert_eq!(send(&gate, &world.step, &bash("cargo test"), &no(), &watch).await.refusal, Some(Refusal::Person));
+        assert_eq!(
+            send(&gate, &world.step, &bash("cargo test"), &no(), &watch).await.refusal,
+            Some(Refusal::Person)
+        );
         assert!(world.saver.saved.lock().unwrap().is_empty());
     }
 }
@@ -168,7 +189,10 @@ async fn a_no_carries_its_reason_to_the_model() {
     assert_eq!(gated.status, ToolCallStatus::Denied);
     let envelope: Envelope = serde_json::from_value(gated.result.envelope.unwrap()).unwrap();
     let error = envelope.outcome.unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Denied, "the user said no to this call: use pnpm[0m"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::Denied, "the user said no to this call: use pnpm[0m")
+    );
     assert!(gated.result.is_error && gated.result.output.contains("use pnpm"));
 }
 
@@ -282,17 +306,26 @@ async fn an_accepted_plan_is_carried_out_without_questions_until_it_is_over() {
     let step = |mode| crate::gate::GateStep { mode, ..world.step.clone() };
     let exit = call("exit_plan_mode", &json!({"effect": "write", "plan": "x"}));
     assert!(send(&gate, &step(Mode::Plan), &exit, &no(), &watch).await.refusal.is_some());
-    assert!(send(&gate, &step(Mode::Normal), &bash("make"), &no(), &watch).await.refusal.is_some(), "not accepted");
+    assert!(
+        send(&gate, &step(Mode::Normal), &bash("make"), &no(), &watch).await.refusal.is_some(),
+        "not accepted"
+    );
 
     send(&gate, &step(Mode::Plan), &exit, &yes(), &watch).await;
     for covered in [bash("make"), bash("git push"), write("a.rs")] {
         assert_eq!(send(&gate, &step(Mode::Normal), &covered, &no(), &watch).await.refusal, None);
     }
-    assert_eq!(send(&gate, &step(Mode::Normal), &bash("rm x"), &yes(), &watch).await.refusal, Some(Refusal::Rule));
+    assert_eq!(
+        send(&gate, &step(Mode::Normal), &bash("rm x"), &yes(), &watch).await.refusal,
+        Some(Refusal::Rule)
+    );
     // Neither memory, nor leaving the sandbox, nor the next plan.
     let unconfined = call("bash", &json!({"effect": "execute", "command": "ls", "unconfined": true}));
     for fresh in [call("remember", &json!({"effect": "memory"})), unconfined, exit.clone()] {
-        assert_eq!(send(&gate, &step(Mode::Normal), &fresh, &no(), &watch).await.refusal, Some(Refusal::Person));
+        assert_eq!(
+            send(&gate, &step(Mode::Normal), &fresh, &no(), &watch).await.refusal,
+            Some(Refusal::Person)
+        );
     }
     gate.end_plan();
     assert!(send(&gate, &step(Mode::Normal), &bash("make x"), &no(), &watch).await.refusal.is_some());
@@ -337,11 +370,11 @@ async fn a_call_that_takes_too_long_is_ended_unless_it_keeps_its_own_time() {
     let slow = |own| call("probe", &json!({"sleep_ms": 3_600_000, "own_time": own}));
     let begun = tokio::time::Instant::now();
     let gated = world.run(&slow(false), &yes()).await;
-    assert_eq!(begun.elapsed(), Duration::from_secs(60));
-    assert_eq!((gated.status, gated.duration), (ToolCallStatus::Failed, Some(Duration::from_secs(60))));
+    assert_eq!(begun.elapsed(), Duration::from_mins(1));
+    assert_eq!((gated.status, gated.duration), (ToolCallStatus::Failed, Some(Duration::from_mins(1))));
     assert!(gated.result.output.starts_with("error TIMEOUT:"), "{}", gated.result.output);
     let gated = world.run(&slow(true), &yes()).await;
-    assert_eq!((gated.status, gated.duration), (ToolCallStatus::Completed, Some(Duration::from_secs(3_600))));
+    assert_eq!((gated.status, gated.duration), (ToolCallStatus::Completed, Some(Duration::from_hours(1))));
 }
 
 #[tokio::test]
@@ -396,7 +429,9 @@ async fn every_evaluation_leaves_exactly_one_entry_and_denials_say_why() {
 async fn no_secret_gets_into_the_audit() {
     let canary = "sk-canary0123456789abcdefABCDEF";
     let world = World { deny: vec!["Bash(curl*)"], ..World::new() };
-    for command in [format!("curl -H 'Authorization: Bearer {canary}' https://x"), format!("TOKEN={canary} make")] {
+    for command in
+        [format!("curl -H 'Authorization: Bearer {canary}' https://x"), format!("TOKEN={canary} make")]
+    {
         let (gate, _) = world.gate();
         let watch = Watch::default();
         let call = call("bash", &json!({"effect": "execute", "command": command, "stdin": canary}));
@@ -439,7 +474,10 @@ async fn repeating_what_comes_to_nothing_is_warned_refused_and_ends_the_turn() {
 async fn a_call_that_is_dropped_at_any_point_leaves_nothing_behind() {
     struct Never;
     impl crate::gate::Asker for Never {
-        fn ask(&self, _: hanzo_protocol::item::Approval) -> hanzo_protocol::BoxFuture<'_, crate::gate::Answered> {
+        fn ask(
+            &self,
+            _: hanzo_protocol::item::Approval,
+        ) -> hanzo_protocol::BoxFuture<'_, crate::gate::Answered> {
             Box::pin(std::future::pending())
         }
     }

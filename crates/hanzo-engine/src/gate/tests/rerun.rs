@@ -13,7 +13,10 @@ use super::world::{Person, Watch, World, call, no, send, yes};
 use crate::gate::Answered;
 
 fn stopped() -> ToolCall {
-    call("bash", &json!({"effect": "execute", "command": "make install", "denial": "write to /usr: Read-only file system"}))
+    call(
+        "bash",
+        &json!({"effect": "execute", "command": "make install", "denial": "write to /usr: Read-only file system"}),
+    )
 }
 
 #[tokio::test]
@@ -24,11 +27,16 @@ async fn a_person_may_let_it_run_again_outside() {
     let gated = send(&gate, &world.step, &stopped(), &person, &watch).await;
     let asked = person.asked();
     assert_eq!(asked.len(), 1, "the first attempt was covered by a rule, leaving the sandbox is not");
-    assert!(asked[0].reason.contains("In the sandbox it failed: write to /usr: Read-only file system"), "{}", asked[0].reason);
+    assert!(
+        asked[0].reason.contains("In the sandbox it failed: write to /usr: Read-only file system"),
+        "{}",
+        asked[0].reason
+    );
     assert!(asked[0].summary.contains("outside the sandbox") && asked[0].scopes.is_empty());
     assert_eq!((gated.status, gated.result.output.as_str()), (ToolCallStatus::Completed, "done"));
     assert_eq!(runs.load(Ordering::SeqCst), 2);
-    let decisions: Vec<String> = watch.audit.lock().unwrap().iter().map(|entry| entry.decision.clone()).collect();
+    let decisions: Vec<String> =
+        watch.audit.lock().unwrap().iter().map(|entry| entry.decision.clone()).collect();
     assert_eq!(decisions, ["allow:rule", "allow:person"]);
 }
 
@@ -39,7 +47,11 @@ async fn a_no_leaves_the_first_result_with_a_note() {
     let watch = Watch::default();
     let gated = send(&gate, &world.step, &stopped(), &no(), &watch).await;
     assert_eq!((gated.status, gated.refusal), (ToolCallStatus::Failed, None));
-    assert!(gated.result.output.starts_with("it failed\n\nnote: it could be run outside"), "{}", gated.result.output);
+    assert!(
+        gated.result.output.starts_with("it failed\n\nnote: it could be run outside"),
+        "{}",
+        gated.result.output
+    );
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     assert_eq!((watch.audit.lock().unwrap().len(), gated.audit.len()), (1, 1));
     assert_eq!(gated.audit[0].decision, "deny:person");
@@ -47,12 +59,13 @@ async fn a_no_leaves_the_first_result_with_a_note() {
 
 #[tokio::test]
 async fn it_is_not_offered_where_nobody_could_say_yes_to_it() {
-    let change: [(&str, fn(&mut World)); 3] = [
+    type Change = fn(&mut World);
+    let changes: [(&str, Change); 3] = [
         ("nobody is there", |world| world.step.attendance = Attendance::Headless),
         ("yolo asks nothing", |world| world.step.posture = Posture::Yolo),
         ("somebody else calls", |world| world.step.caller = ToolCaller::Remote),
     ];
-    for (why, change) in change {
+    for (why, change) in changes {
         let mut world = World { allow: vec!["Bash"], ..World::new() };
         change(&mut world);
         let (gate, runs) = world.gate();
@@ -65,7 +78,10 @@ async fn it_is_not_offered_where_nobody_could_say_yes_to_it() {
     let world = World { allow: vec!["Bash"], ..World::new() };
     let (gate, _) = world.gate();
     let person = yes();
-    let bound = call("bash", &json!({"effect": "execute", "command": "x", "denial": "network", "stays_inside": true}));
+    let bound = call(
+        "bash",
+        &json!({"effect": "execute", "command": "x", "denial": "network", "stays_inside": true}),
+    );
     send(&gate, &world.step, &bound, &person, &Watch::default()).await;
     assert!(person.asked().is_empty());
 }

@@ -15,8 +15,8 @@ use hanzo_protocol::item::{Approval, Taint, ToolCallStatus};
 use hanzo_protocol::message::{ToolCall, ToolSchema};
 use hanzo_protocol::primitives::ContentHash;
 use hanzo_protocol::tool::{
-    Effect, Place, Reach, ReachConfinement, ReachedPath, TimeLimit, Tool, ToolCaller, ToolContext, ToolResult,
-    ToolSet,
+    Effect, Place, Reach, ReachConfinement, ReachedPath, TimeLimit, Tool, ToolCaller, ToolContext,
+    ToolResult, ToolSet,
 };
 use hanzo_store::AuditEntry;
 use serde_json::value::RawValue;
@@ -379,7 +379,7 @@ pub(super) fn worlds() -> Vec<World> {
                     for mode in [Mode::Normal, Mode::Plan] {
                         for rules in 0..3 {
                             let mut world = World { sandbox, network, ..World::new() };
-                            world.step = GateStep { posture, attendance, taint, mode, ..world.step };
+                            world.step = GateStep { mode, posture, attendance, taint, ..world.step };
                             match rules {
                                 0 => {}
                                 1 => world.allow = vec!["Bash(ls)", "Edit", "fetch", "probe"],
