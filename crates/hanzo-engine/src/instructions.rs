@@ -5,11 +5,12 @@
 //! own: [`Nested`] hands that out once, as a fragment.
 
 use std::collections::HashSet;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use hanzo_sandbox::paths::{FileKind, PathError, Workspace};
+use hanzo_sandbox::paths::Workspace;
 
+use crate::files;
 use crate::fold::INSTRUCTIONS_KIND;
 use crate::fragment::{Fragment, Notice};
 
@@ -96,14 +97,12 @@ fn chain(cwd: &Path) -> Vec<PathBuf> {
 fn user_file(config: &Path, found: &mut Found, left: &mut usize) {
     for name in NAMES {
         let path = config.join(name);
-        let opened = match std::fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+        let opened = match files::open_own(&path) {
+            Ok(None) => continue,
+            Ok(Some(file)) => text_of(file, *left).map_err(|error| error.to_string()),
             Err(error) => Err(error),
-            // A FIFO would block for ever; a link to a plain file is fine here.
-            Ok(_) if !path.is_file() => Err(std::io::Error::other("it is not a plain file")),
-            Ok(_) => std::fs::File::open(&path),
         };
-        match opened.and_then(|file| text_of(file, *left)) {
+        match opened {
             Ok(Some(read)) => read.add(format!("your {name}"), Scope::User, found, left),
             Ok(None) => {}
             Err(error) => {
@@ -118,11 +117,11 @@ fn user_file(config: &Path, found: &mut Found, left: &mut usize) {
 fn directory_file(workspace: &Workspace, directory: &Path, found: &mut Found, left: &mut usize) {
     for name in NAMES {
         let path = directory.join(name);
-        match open(workspace, &path) {
+        match files::open_inside(workspace, &path) {
             Ok(None) => continue,
             Ok(Some(file)) => match text_of(file, *left) {
                 Ok(Some(read)) => {
-                    read.add(label(&path), Scope::Directory(directory.to_owned()), found, left);
+                    read.add(files::slashed(&path), Scope::Directory(directory.to_owned()), found, left);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -137,33 +136,6 @@ fn directory_file(workspace: &Workspace, directory: &Path, found: &mut Found, le
         }
         return;
     }
-}
-
-/// Opens a file of the workspace; `None` when it does not exist. A link that leads out of the workspace is refused: a cloned
-/// repository must not be able to have a file of the user's told to a vendor.
-fn open(workspace: &Workspace, path: &Path) -> Result<Option<std::fs::File>, String> {
-    let missing = |error: &PathError| {
-        matches!(error.io_kind(), Some(ErrorKind::NotFound | ErrorKind::NotADirectory))
-    };
-    let stat = match workspace.stat(path) {
-        Ok(stat) => stat,
-        // A dangling link is something the user should know.
-        Err(error) if missing(&error) && workspace.stat_link(path).is_err() => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    if stat.kind != FileKind::File {
-        return Err("it is not a plain file".to_owned());
-    }
-    if !stat.location.starts_with(workspace.path()) {
-        return Err("it is a link that leads out of the workspace".to_owned());
-    }
-    workspace.open_read(path).map(Some).map_err(|error| error.to_string())
-}
-
-/// A path with `/` on every platform.
-fn label(path: &Path) -> String {
-    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-    parts.join("/")
 }
 
 struct Text {

@@ -1,15 +1,24 @@
 //! The engine of hanzo-dev.
 //!
 //! * [`turn`]: one user input until the agent rests.
+//! * [`gate`]: what every tool call passes before it runs. [`capability`]: what an agent may use at all.
 //! * [`prompt`], [`instructions`], [`fragment`]: what the model is told beside the conversation.
+//! * [`references`], [`commands`]: what `@path` and `/command` in the user's input become.
+//! * [`agents`]: the manifests of agents.
 //! * [`fold`], [`tokens`]: keeps a thread within the model's window.
 //! * [`compaction`]: makes a conversation fit its budget of tokens, as a pure function over messages.
 
+pub mod agents;
+pub mod capability;
+pub mod commands;
 pub mod compaction;
+mod files;
 pub mod fold;
 pub mod fragment;
+pub mod gate;
 pub mod instructions;
 pub mod prompt;
+pub mod references;
 mod text;
 pub mod tokens;
 pub mod turn;
