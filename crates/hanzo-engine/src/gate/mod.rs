@@ -18,6 +18,6 @@
 mod types;
 
 pub use types::{
-    Answered, Asker, AuditEntry, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Network, Pace, Refusal,
-    RuleSaver, SandboxState, Target, Unclassified,
+    Answered, Asker, AuditEntry, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Network,
+    Pace, Refusal, RuleSaver, SandboxState, Target, Unclassified,
 };
