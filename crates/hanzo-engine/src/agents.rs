@@ -29,8 +29,9 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("solver", include_str!("../../../agents/solver.toml")),
 ];
 
-/// An agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An agent. Serialised, it is an entry of the list of agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// Its name.
     pub name: String,

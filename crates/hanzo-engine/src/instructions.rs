@@ -234,6 +234,8 @@ impl Nested {
             for file in &found.files {
                 let _ = write!(text, "\n\n## {}\n{}", file.label, file.text.trim());
             }
+            // A file must not be able to end the block it stands in.
+            let text = text.replace("</instructions", "< /instructions");
             entered.fragment = Some(Fragment { kind: INSTRUCTIONS_KIND, text });
         }
         entered.notices = found.notices;

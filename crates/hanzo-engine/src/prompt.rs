@@ -189,9 +189,9 @@ pub fn environment_fragment(environment: &Environment) -> Fragment {
     ];
     let optional = [("git branch", &environment.branch), ("workspace", &environment.workspace)];
     facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
-    let lines: Vec<String> = facts
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", clip(&one_line(value), LONGEST_FACT)))
-        .collect();
+    // A branch may be called anything, also something that looks like the end of the block.
+    let plain = |value: &str| one_line(value).replace(['<', '>'], "");
+    let lines: Vec<String> =
+        facts.iter().map(|(name, value)| format!("{name}: {}", clip(&plain(value), LONGEST_FACT))).collect();
     Fragment { kind: ENVIRONMENT_KIND, text: lines.join("\n") }
 }

@@ -68,7 +68,7 @@ impl Size {
                 let names = call.tool.len() + 2 * call.call_id.as_str().len();
                 framed(call.arguments.len() + output + names, attachments)
             }
-            ItemContent::Compaction { digest, .. } => framed(digest.len(), 0),
+            ItemContent::Compaction { digest, .. } => Self::of_message(&crate::fold::digest_message(digest)),
             // Notices and breaks are for the user; plans and questions the model knows from the calls that made them.
             _ => Self::default(),
         }

@@ -276,7 +276,7 @@ impl Plan {
 
     /// What a compaction item takes beside its text, and the rounding of the sums.
     fn framing(&self) -> u64 {
-        self.estimator.tokens(Size { bytes: 16, attachments: 0 }) + 1
+        self.estimator.tokens(Size::of_message(&digest_message(""))) + 1
     }
 }
 
@@ -308,4 +308,9 @@ pub fn arrange(items: Vec<Item>) -> Vec<Item> {
         arranged.insert(place, digest);
     }
     arranged
+}
+
+/// A digest as the model is told it.
+pub fn digest_message(digest: &str) -> Message {
+    Message::user(format!("<digest>\n{digest}\n</digest>"))
 }

@@ -74,7 +74,9 @@ fn work_folds_and_what_the_user_said_stays_verbatim_with_the_digest_before_the_t
     assert_eq!(digests(&items).len(), 1);
     assert!(digests(&items)[0].contains("## Goal: do the things"));
     let gone: Vec<&Item> = before.iter().filter(|item| folded.ids.contains(&item.id)).collect();
-    assert!(!gone.is_empty() && gone.iter().all(|item| !matches!(item.content, ItemContent::UserMessage { .. })));
+    assert!(
+        !gone.is_empty() && gone.iter().all(|item| !matches!(item.content, ItemContent::UserMessage { .. }))
+    );
     // The tail is untouched and in order, and the digest is told before it.
     let place = items.iter().position(|item| matches!(item.content, ItemContent::Compaction { .. })).unwrap();
     let tail = &items[place + 1..];
@@ -142,7 +144,10 @@ fn without_an_answer_the_work_is_shortened_deterministically() {
     let mut maker = Maker::new();
     let mut items = conversation(&mut maker, 6);
     items.insert(3, maker.call("proc.exec", &json!({"command": "cargo test"}), "ok"));
-    items.insert(4, maker.item(call("proc.exec", &json!({"command": "cargo build"}), "failed", "error[E0308]")));
+    items.insert(
+        4,
+        maker.item(call("proc.exec", &json!({"command": "cargo build"}), "failed", "error[E0308]")),
+    );
     items.insert(5, maker.call("fs.apply_patch", &json!({"path": "src/main.rs"}), "ok"));
     let plan = planned(&items, Cause::Due).unwrap();
     let none = plan.finish(None).unwrap();

@@ -54,7 +54,8 @@ fn an_image_counts_as_an_image_and_not_by_its_bytes() {
 
 #[test]
 fn a_request_is_its_messages_and_its_tools() {
-    let request = ModelRequest { messages: vec![Message::user("x".repeat(1_000))], ..ModelRequest::default() };
+    let request =
+        ModelRequest { messages: vec![Message::user("x".repeat(1_000))], ..ModelRequest::default() };
     let size = Size::of_request(&request);
     assert!((1_000..1_100).contains(&size.bytes), "{size:?}");
 }
