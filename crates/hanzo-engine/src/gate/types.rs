@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_config::SandboxLevel;
 use hanzo_hooks::Hooks;
-use hanzo_permissions::Policy;
+use hanzo_permissions::{BoxState, Policy};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{ApprovalAnswer, Attendance, Mode, Posture};
@@ -15,7 +14,7 @@ use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId};
 use hanzo_protocol::item::{Approval, Taint, ToolCallStatus};
 use hanzo_protocol::primitives::Ref;
 use hanzo_protocol::tool::{Reach, Tool, ToolCaller, ToolResult, ToolSet};
-use jiff::Timestamp;
+use hanzo_store::AuditEntry;
 use serde_json::Value;
 
 use crate::capability::Capabilities;
@@ -61,28 +60,22 @@ impl Default for GateLimits {
     }
 }
 
-/// What confines the calls of a thread.
+/// What confines a thread's processes.
 pub trait SandboxState: Send + Sync {
-    /// The level in force. It may have to be tried out, which takes a moment; that is why it is asked only when it matters.
-    fn level(&self) -> BoxFuture<'_, SandboxLevel>;
+    /// Whether the kernel confines them. Answered without starting the jail where that can be known.
+    fn state(&self) -> BoxState;
 
-    /// Whether confined processes reach the network.
-    fn network(&self) -> Network;
+    /// The level in force: `full`, `landlock+seccomp`, `path-check` or `off`.
+    fn level(&self) -> String;
+
+    /// Whether processes in it reach the network.
+    fn network(&self) -> bool;
 }
 
-/// Whether the network is part of what the sandbox allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Network {
-    /// It is.
-    Open,
-    /// It is beyond the wall.
-    Closed,
-}
-
-/// Keeps rules that a person granted for good.
+/// Keeps the rules the user grants for good.
 pub trait RuleSaver: Send + Sync {
-    /// Adds `rules` to the allow list of the user's settings for this workspace. Done when they are on disk; the error is for a person.
-    fn save<'a>(&'a self, rules: &'a [String]) -> BoxFuture<'a, Result<(), String>>;
+    /// Adds an `allow` rule to the user's settings; the error is a sentence.
+    fn save<'a>(&'a self, rule: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// What holds for the calls of one model request. Part of the immutable step context.
@@ -175,8 +168,9 @@ pub enum Answered {
 
 /// Watches one call, for the engine.
 pub trait CallWatch: Send + Sync {
-    /// The call is allowed and about to run: the engine commits the item before the effect. An error stops the call.
-    fn about_to_run<'a>(&'a self, reach: &'a Reach) -> BoxFuture<'a, Result<(), String>>;
+    /// The call is allowed and about to run: the engine commits its item and `audit`, its audit entry, before the effect. An error
+    /// stops the call. A call that is run again outside the sandbox comes here twice.
+    fn about_to_run<'a>(&'a self, reach: &'a Reach, audit: AuditEntry) -> BoxFuture<'a, Result<(), String>>;
 
     /// The call's status changed to one that is not final.
     fn status(&self, status: ToolCallStatus);
@@ -196,7 +190,8 @@ pub struct Gated {
     pub full_output: Option<Ref>,
     /// How long it ran; none when it did not.
     pub duration: Option<Duration>,
-    /// The entries for the audit, in order: one, or two when the call was run again outside the sandbox.
+    /// The audit entries of what was refused. That of a call that ran was given to [`CallWatch::about_to_run`], so that it is kept also
+    /// when the call is cancelled; each evaluation has exactly one, here or there.
     pub audit: Vec<AuditEntry>,
     /// Who refused it, when it was refused.
     pub refusal: Option<Refusal>,
@@ -238,31 +233,4 @@ pub enum Pace {
     /// It keeps coming to the same in spite of having been told: the engine ends the turn with
     /// [`NoProgress`](hanzo_protocol::item::TurnEnd::NoProgress).
     Stuck,
-}
-
-/// One line of the audit. Nothing in it holds the values of arguments, save for what rules look at, and that without secrets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AuditEntry {
-    /// When.
-    pub at: Timestamp,
-    /// The thread.
-    pub thread: ThreadId,
-    /// The call.
-    pub trace: TraceId,
-    /// The tool, `fs` of `fs.write`.
-    pub tool: String,
-    /// The action, `write` of `fs.write`.
-    pub action: Option<String>,
-    /// `allow` or `deny`, and by what: `allow:rule`, `deny:hook`.
-    pub decision: String,
-    /// The rule that decided.
-    pub rule: Option<String>,
-    /// Why; every denial has one.
-    pub reason: Option<String>,
-    /// What the call acted on.
-    pub subject: Option<String>,
-    /// Who is responsible.
-    pub user: Option<String>,
-    /// Everything, for programs.
-    pub record: Value,
 }
