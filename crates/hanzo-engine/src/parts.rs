@@ -15,7 +15,7 @@ use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
 use hanzo_protocol::usage::Price;
 use hanzo_sandbox::paths::Workspace;
-use hanzo_store::Store;
+use hanzo_store::{Checkpointer, Store};
 use serde::Serialize;
 
 use crate::agents::{Manifest, ProjectTrust};
@@ -91,6 +91,8 @@ pub struct ThreadParts {
     pub resources: Option<Arc<dyn ResourceReader>>,
     /// Gives commands beside the built-in ones and files: the prompts of MCP servers.
     pub commands: Vec<Arc<dyn CommandSource>>,
+    /// Keeps the files of the workspace for each turn; `None` where they need not be taken back.
+    pub checkpoints: Option<Checkpointer>,
     /// Where things are.
     pub places: Places,
     /// Keeps the rules the user grants for good.

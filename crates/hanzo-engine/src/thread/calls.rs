@@ -1,6 +1,7 @@
 //! Tool calls under way. What looks runs beside others, what changes something runs alone and in order; a call is kept
 //! before its effect, and whatever becomes of it has a result.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use hanzo_protocol::message::ToolCall;
 use hanzo_protocol::tool::{Effect, Place, Reach, ReachConfinement, ToolResult};
 use hanzo_store::{AuditEntry, Durability, StoreError};
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 
 use super::conversation::INTERRUPTED;
 use super::desk::{Desk, ThreadAsker};
@@ -37,18 +38,66 @@ pub(crate) struct Calls {
     writing: Arc<Semaphore>,
     /// Whether files may be changed: not before the checkpoint of the turn's start is complete.
     pub(crate) writable: watch::Sender<bool>,
+    /// Whether something may have been changed.
+    wrote: AtomicBool,
+    /// How calls from a face are judged.
+    stance: Mutex<GateStep>,
+    stopped: Notify,
 }
 
 impl Calls {
-    pub(crate) fn new(journal: Arc<Journal>, gate: Gate, desk: Arc<Desk>, writing: Arc<Semaphore>) -> Self {
+    pub(crate) fn new(journal: Arc<Journal>, gate: Gate, desk: Arc<Desk>, writing: Arc<Semaphore>, stance: GateStep) -> Self {
         let asker = ThreadAsker { desk: Arc::clone(&desk), hub: Arc::clone(&journal.hub) };
         let lane = Semaphore::new(READERS as usize);
-        Self { journal, gate, desk, asker, lane, writing, writable: watch::channel(true).0 }
+        Self {
+            journal,
+            gate,
+            desk,
+            asker,
+            lane,
+            writing,
+            writable: watch::channel(true).0,
+            wrote: AtomicBool::new(false),
+            stance: Mutex::new(stance),
+            stopped: Notify::new(),
+        }
     }
 
     /// The right to write, for subagents to share.
     pub(crate) fn writing(&self) -> Arc<Semaphore> {
         Arc::clone(&self.writing)
+    }
+
+    /// How calls from a face are judged.
+    pub(crate) fn stance(&self) -> GateStep {
+        self.stance.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Judges calls from a face so from now on.
+    pub(crate) fn set_stance(&self, stance: GateStep) {
+        *self.stance.lock().unwrap_or_else(PoisonError::into_inner) = stance;
+    }
+
+    /// Stops calls from faces.
+    pub(crate) fn stop(&self) {
+        self.stopped.notify_waiters();
+    }
+
+    /// Waits until calls from faces are stopped.
+    pub(crate) async fn stopped(&self) {
+        self.stopped.notified().await;
+    }
+
+    /// Somebody else writes on behalf of this thread: waits until that may be, and remembers it.
+    pub(crate) async fn lend(&self) {
+        let mut writable = self.writable.subscribe();
+        let _ = writable.wait_for(|writable| *writable).await;
+        self.wrote.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something may have been changed since this was last asked.
+    pub(crate) fn take_wrote(&self) -> bool {
+        self.wrote.swap(false, Ordering::Relaxed)
     }
 
     /// Looks a call up and makes its item.
@@ -88,7 +137,11 @@ impl Calls {
 
     /// Runs a call through the gate when it is its turn. Nothing is stored at its end yet.
     pub(crate) async fn run(&self, step: &GateStep, call: Classified, live: &LiveCall) -> Gated {
-        let _right = self.right_of_way(call.is_parallel()).await;
+        let parallel = call.is_parallel();
+        let _right = self.right_of_way(parallel).await;
+        if !parallel {
+            self.wrote.store(true, Ordering::Relaxed);
+        }
         let gated = self.gate.run(step, call, &self.asker, live).await;
         live.finish(&gated);
         gated

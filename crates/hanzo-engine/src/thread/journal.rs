@@ -1,10 +1,10 @@
 //! What a thread keeps and tells: an item is committed first and told then, so that whatever a face has seen completed is
 //! there after a crash.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_protocol::event::EventContent;
-use hanzo_protocol::ids::{ItemId, ThreadId};
+use hanzo_protocol::ids::{ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
 use hanzo_protocol::usage::{Cost, Usage};
 use hanzo_store::{AuditEntry, Batch, Durability, Store, StoreError, StoredItem, ThreadChange};
@@ -16,6 +16,8 @@ pub(crate) struct Journal {
     pub(crate) thread: ThreadId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
+    last: Mutex<Option<ItemId>>,
+    turn: Mutex<Option<TurnId>>,
 }
 
 /// What is committed together with items.
@@ -28,12 +30,37 @@ pub(crate) struct Beside {
 }
 
 impl Journal {
+    /// The journal of a thread whose newest item is `last`.
+    pub(crate) fn new(thread: ThreadId, store: Arc<dyn Store>, hub: Arc<Hub>, last: Option<ItemId>) -> Self {
+        Self { thread, store, hub, last: Mutex::new(last), turn: Mutex::default() }
+    }
+
+    /// The running turn.
+    pub(crate) fn turn(&self) -> Option<TurnId> {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another turn runs, or none.
+    pub(crate) fn set_turn(&self, turn: Option<TurnId>) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+    }
+
+    /// The newest item.
+    pub(crate) fn last_item(&self) -> Option<ItemId> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Commits items in one transaction and tells of each.
     pub(crate) async fn write(&self, items: &[Item], beside: Beside) -> Result<(), StoreError> {
         let held: Vec<Held<'_>> = items.iter().map(|_| self.hub.hold()).collect();
         let stored = |(item, held): (&Item, &Held<'_>)| StoredItem { item: item.clone(), cursor: held.cursor() };
         let kept = items.iter().zip(&held).map(stored).collect();
         self.commit(kept, beside).await?;
+        let newest = items.iter().map(|item| item.id).max();
+        // Ids grow with time; a call that ends late is not newer for it.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (*last).max(newest);
+        drop(last);
         for (item, held) in items.iter().zip(held) {
             held.emit(told(item.clone()));
         }

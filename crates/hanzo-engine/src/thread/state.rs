@@ -13,7 +13,7 @@ use hanzo_protocol::message::{
     ApiError, ApiErrorKind, Attachment, AttachmentSource, Effort, Message, ModelRequest,
 };
 use hanzo_protocol::primitives::ContentHash;
-use hanzo_protocol::tool::ToolCaller;
+use hanzo_protocol::tool::{Tool, ToolCaller};
 use hanzo_protocol::usage::{Cost, Usage};
 use hanzo_store::{Lease, StoreError};
 use jiff::Timestamp;
@@ -66,8 +66,16 @@ pub(crate) struct Thread {
     pub(super) steering: Steering,
     pub(super) checkpoints: Checkpoints,
     pub(super) nested: Nested,
+    /// What the model was told about today and here.
+    pub(super) surroundings: Option<String>,
+    /// The engine's own tools, for when the others change.
+    pub(super) own: Vec<Arc<dyn Tool>>,
     pub(super) turn: Turn,
-    pub(super) lease: Option<Lease>,
+    /// Untrusted content its parent had seen when it began it.
+    pub(super) inherited_taint: Option<Taint>,
+    /// Whether it is forgotten when it is closed, and leaves nothing behind.
+    pub(super) ephemeral: bool,
+    pub(super) _lease: Option<Lease>,
 }
 
 /// The running turn.
@@ -77,6 +85,7 @@ pub(crate) struct Turn {
     pub(super) steps: u64,
     pub(super) usage: Usage,
     pub(super) cost: Option<Cost>,
+    pub(super) spent_before: Cost,
     pub(super) refused: u32,
     pub(super) prefix_breaks: u32,
     pub(super) taint: Option<Taint>,
@@ -125,6 +134,11 @@ impl From<Failure> for ApiError {
 }
 
 impl Thread {
+    /// What its calls share.
+    pub(crate) fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.calls)
+    }
+
     /// A new item of the running turn.
     pub(super) fn item(&self, content: ItemContent) -> Item {
         new_item(self.id, self.turn.id, content)
