@@ -266,12 +266,25 @@ fn a_step_stays_whole_and_a_call_that_runs_is_never_folded() {
     let folded = planned(&items, Cause::Due).unwrap().finish(None).unwrap();
     assert_eq!(folded.before, Some(thought.id), "the tail begins with the whole step");
 
+    // One of several calls made at once still runs, and the others have returned a lot.
     items.push(maker.item(call("proc.exec", &arguments, "running", "")));
     let running = items.last().unwrap().id;
+    for _ in 0..3 {
+        items.push(maker.beside(call("fs.read", &arguments, "completed", &"y".repeat(20_000))));
+    }
     for cause in [Cause::Due, Cause::Asked, Cause::Overflow] {
         let folded = planned(&items, cause).unwrap().finish(None).unwrap();
         assert!(!folded.ids.contains(&running), "{cause:?}");
     }
+}
+
+#[test]
+fn large_instructions_leave_less_room_for_the_tail() {
+    let mut maker = Maker::new();
+    let items = conversation(&mut maker, 1);
+    assert!((800..1_200).contains(&tokens(&items)), "{}", tokens(&items));
+    let beside = |fixed| plan(&items, &limits(), &Estimator::new(), fixed, Cause::Due).is_some();
+    assert!(!beside(500) && beside(6_800));
 }
 
 #[test]
