@@ -108,7 +108,8 @@ impl Capabilities {
                 || pattern.split_once('.').is_some_and(|(own, _)| Glob::new(own).matches(tool))
         };
         // Only a pattern that takes the whole tool away hides it.
-        let hidden = self.without.iter().any(|pattern| covers(pattern, tool) || *pattern == format!("{tool}.*"));
+        let hidden =
+            self.without.iter().any(|pattern| covers(pattern, tool) || *pattern == format!("{tool}.*"));
         self.tools.iter().any(shown) && !hidden && self.within.iter().all(|outer| outer.may_use(tool))
     }
 }
