@@ -11,6 +11,7 @@ pub mod contract;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+mod patch;
 pub mod registry;
 pub mod search;
 
