@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub effects: Option<Vec<Effect>>,
     /// Sets that hold as well: those of the parent thread.
     #[serde(skip)]
-    within: Vec<Capabilities>,
+    pub(crate) within: Vec<Capabilities>,
 }
 
 /// Why a call is beyond somebody's capabilities.

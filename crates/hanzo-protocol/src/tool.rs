@@ -1,5 +1,6 @@
 //! What a tool is (seed 004 §3.2) and what runs one (seed 000 §2).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::envelope::{Envelope, ErrorCode, ToolError};
 use crate::ids::{ThreadId, TraceId};
 use crate::item::Taint;
 use crate::message::{Attachment, ToolSchema};
+use crate::render;
 
 /// What a call does to the world. Everything that depends on it is derived from here: whether a call is read-only,
 /// may run beside others, or needs the network.
@@ -206,6 +208,13 @@ impl ToolResult {
         }
     }
 
+    /// The same result with the envelope it says in words.
+    #[must_use]
+    pub fn with_envelope(mut self, envelope: Value) -> Self {
+        self.envelope = Some(envelope);
+        self
+    }
+
     /// A call that went wrong.
     pub fn failure(error: impl Into<String>) -> Self {
         let error = error.into();
@@ -220,8 +229,7 @@ impl<T: Serialize + Clone> From<Envelope<T>> for ToolResult {
             Ok(value) => Self {
                 is_error: error.is_some(),
                 error,
-                envelope: Some(value.clone()),
-                ..Self::success(value.to_string())
+                ..Self::success(render::envelope(&value)).with_envelope(value)
             },
             Err(fault) => Self::failure(format!("the result cannot be written as JSON: {fault}")),
         }
@@ -238,6 +246,7 @@ pub trait ToolExecutor: Send + Sync {
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: IndexMap<String, Arc<dyn Tool>>,
+    unlisted: HashMap<String, Arc<dyn Tool>>,
 }
 
 impl ToolSet {
@@ -246,9 +255,14 @@ impl ToolSet {
         self.tools.insert(tool.schema().name.clone(), tool)
     }
 
-    /// The tool called `name`.
+    /// Adds a name that can be called but is not listed: an older name of an action. A listed tool of that name goes first.
+    pub fn insert_unlisted(&mut self, name: impl Into<String>, tool: Arc<dyn Tool>) {
+        self.unlisted.insert(name.into(), tool);
+    }
+
+    /// The tool called `name`, listed or not.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.get(name)
+        self.tools.get(name).or_else(|| self.unlisted.get(name))
     }
 
     /// What a model is told, in a stable order.
@@ -272,7 +286,7 @@ impl ToolSet {
 impl ToolExecutor for ToolSet {
     fn execute<'a>(&'a self, name: &'a str, input: Value, thread: ThreadId) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
-            let Some(tool) = self.tools.get(name) else {
+            let Some(tool) = self.get(name) else {
                 let error = self.unknown(name);
                 return ToolResult::failure(format!("{error} (available: {})", error.details["available"]));
             };
@@ -341,7 +355,8 @@ mod tests {
     fn a_tool_has_a_name_a_description_and_a_schema_and_answers_in_the_envelope() {
         let result = run("echo", json!({"text": "hi"}));
         assert!(!result.is_error);
-        let envelope: Envelope = serde_json::from_str(&result.output).unwrap();
+        assert_eq!(result.output, "text: hi");
+        let envelope: Envelope = serde_json::from_value(result.envelope.unwrap()).unwrap();
         assert_eq!(envelope.outcome.unwrap(), json!({"text": "hi"}));
 
         let mut tools = ToolSet::default();
@@ -353,11 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn an_unlisted_name_can_be_called_and_is_not_advertised() {
+        let mut tools = ToolSet::default();
+        tools.insert(Arc::new(Echo::new()));
+        tools.insert_unlisted("say", Arc::new(Echo::new()));
+        assert_eq!(tools.schemas().len(), 1);
+        assert!(tools.get("say").is_some());
+    }
+
+    #[test]
     fn a_tools_failure_is_a_result_the_model_can_read() {
         let result = run("echo", json!({"text": 5}));
         assert!(result.is_error);
         assert_eq!(result.error.as_deref(), Some("INVALID_ARGUMENTS: `text` must be a string"));
-        let envelope: Envelope = serde_json::from_str(&result.output).unwrap();
+        assert_eq!(result.output, "error INVALID_ARGUMENTS: `text` must be a string");
+        let envelope: Envelope = serde_json::from_value(result.envelope.unwrap()).unwrap();
         assert_eq!(envelope.outcome.unwrap_err().code, ErrorCode::InvalidArguments);
     }
 

@@ -15,9 +15,27 @@
 //! Dropping [`Gate::run`] at any point cancels the call and leaves nothing half done: what the gate remembers changes only between
 //! two awaits, when something is certain.
 
+mod audit;
+mod call;
+mod classify;
+mod consent;
+mod edge;
+mod execute;
+mod guard;
+mod policy;
+mod redact;
+mod refused;
+mod run;
+mod state;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod truncate;
 mod types;
+mod words;
 
+pub use run::Gate;
 pub use types::{
-    Answered, Asker, AuditEntry, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Network,
-    Pace, Refusal, RuleSaver, SandboxState, Target, Unclassified,
+    Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, Target,
+    Unclassified,
 };

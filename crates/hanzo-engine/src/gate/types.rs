@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_config::SandboxLevel;
 use hanzo_hooks::Hooks;
 use hanzo_permissions::Policy;
 use hanzo_protocol::BoxFuture;
@@ -15,10 +14,11 @@ use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId};
 use hanzo_protocol::item::{Approval, Taint, ToolCallStatus};
 use hanzo_protocol::primitives::Ref;
 use hanzo_protocol::tool::{Reach, Tool, ToolCaller, ToolResult, ToolSet};
-use jiff::Timestamp;
+use hanzo_store::AuditEntry;
 use serde_json::Value;
 
 use crate::capability::Capabilities;
+use crate::parts::{RuleSaver, SandboxState};
 
 /// What a gate is made of. One gate serves one open thread.
 pub struct GateParts {
@@ -57,32 +57,8 @@ pub struct GateLimits {
 
 impl Default for GateLimits {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(60), output: 50_000 }
+        Self { timeout: Duration::from_mins(1), output: 50_000 }
     }
-}
-
-/// What confines the calls of a thread.
-pub trait SandboxState: Send + Sync {
-    /// The level in force. It may have to be tried out, which takes a moment; that is why it is asked only when it matters.
-    fn level(&self) -> BoxFuture<'_, SandboxLevel>;
-
-    /// Whether confined processes reach the network.
-    fn network(&self) -> Network;
-}
-
-/// Whether the network is part of what the sandbox allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Network {
-    /// It is.
-    Open,
-    /// It is beyond the wall.
-    Closed,
-}
-
-/// Keeps rules that a person granted for good.
-pub trait RuleSaver: Send + Sync {
-    /// Adds `rules` to the allow list of the user's settings for this workspace. Done when they are on disk; the error is for a person.
-    fn save<'a>(&'a self, rules: &'a [String]) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// What holds for the calls of one model request. Part of the immutable step context.
@@ -175,8 +151,9 @@ pub enum Answered {
 
 /// Watches one call, for the engine.
 pub trait CallWatch: Send + Sync {
-    /// The call is allowed and about to run: the engine commits the item before the effect. An error stops the call.
-    fn about_to_run<'a>(&'a self, reach: &'a Reach) -> BoxFuture<'a, Result<(), String>>;
+    /// The call is allowed and about to run: the engine commits its item and `audit`, its audit entry, before the effect. An error
+    /// stops the call. A call that is run again outside the sandbox comes here twice.
+    fn about_to_run<'a>(&'a self, reach: &'a Reach, audit: AuditEntry) -> BoxFuture<'a, Result<(), String>>;
 
     /// The call's status changed to one that is not final.
     fn status(&self, status: ToolCallStatus);
@@ -196,7 +173,8 @@ pub struct Gated {
     pub full_output: Option<Ref>,
     /// How long it ran; none when it did not.
     pub duration: Option<Duration>,
-    /// The entries for the audit, in order: one, or two when the call was run again outside the sandbox.
+    /// The audit entries of what was refused. That of a call that ran was given to [`CallWatch::about_to_run`], so that it is kept also
+    /// when the call is cancelled; each evaluation has exactly one, here or there.
     pub audit: Vec<AuditEntry>,
     /// Who refused it, when it was refused.
     pub refusal: Option<Refusal>,
@@ -238,31 +216,4 @@ pub enum Pace {
     /// It keeps coming to the same in spite of having been told: the engine ends the turn with
     /// [`NoProgress`](hanzo_protocol::item::TurnEnd::NoProgress).
     Stuck,
-}
-
-/// One line of the audit. Nothing in it holds the values of arguments, save for what rules look at, and that without secrets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AuditEntry {
-    /// When.
-    pub at: Timestamp,
-    /// The thread.
-    pub thread: ThreadId,
-    /// The call.
-    pub trace: TraceId,
-    /// The tool, `fs` of `fs.write`.
-    pub tool: String,
-    /// The action, `write` of `fs.write`.
-    pub action: Option<String>,
-    /// `allow` or `deny`, and by what: `allow:rule`, `deny:hook`.
-    pub decision: String,
-    /// The rule that decided.
-    pub rule: Option<String>,
-    /// Why; every denial has one.
-    pub reason: Option<String>,
-    /// What the call acted on.
-    pub subject: Option<String>,
-    /// Who is responsible.
-    pub user: Option<String>,
-    /// Everything, for programs.
-    pub record: Value,
 }
