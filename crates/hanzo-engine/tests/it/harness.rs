@@ -50,7 +50,7 @@ pub enum Said {
 /// A model that gives prepared answers and keeps what it was asked.
 #[derive(Default)]
 pub struct Brain {
-    answers: Mutex<VecDeque<Said>>,
+    pub answers: Mutex<VecDeque<Said>>,
     pub requests: Mutex<Vec<ModelRequest>>,
     pub always: Option<fn(&ModelRequest) -> Vec<StreamEvent>>,
 }
@@ -408,6 +408,15 @@ impl Bench {
 
     pub fn log(&self) -> Vec<String> {
         locked(&self.setup.seen.log).clone()
+    }
+
+    /// Waits until a tool has seen this.
+    pub async fn until_logged(&self, entry: &str) {
+        let begun = std::time::Instant::now();
+        while !self.log().iter().any(|line| line == entry) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "`{entry}` is not in {:?}", self.log());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub fn file(&self, name: &str) -> PathBuf {

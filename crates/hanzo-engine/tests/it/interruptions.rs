@@ -58,9 +58,7 @@ async fn interrupting_calls_stops_them_and_answers_every_one() {
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Go").await;
-    while !bench.log().contains(&"begin hang {}".to_owned()) {
-        tokio::task::yield_now().await;
-    }
+    bench.until_logged("begin hang {}").await;
     let begun = Instant::now();
     bench.interrupt(thread).await;
     assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
@@ -75,8 +73,8 @@ async fn interrupting_calls_stops_them_and_answers_every_one() {
     assert_eq!(bench.log().iter().filter(|line| line.starts_with("begin")).count(), 2, "the third was never begun");
 }
 
-#[tokio::test]
-async fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
+#[test]
+fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
     let brain = Brain::with([Said::Whole(vec![
         text("Now"),
         call("1", "hang", "{}"),
@@ -92,9 +90,7 @@ async fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
         let bench = setup.engine().await;
         let thread = bench.thread().await.id;
         bench.say(thread, "Go").await;
-        while bench.log().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        bench.until_logged("begin hang {}").await;
         let seen = bench.setup.seen.clone();
         std::mem::forget(bench);
         (thread, seen)
@@ -176,7 +172,6 @@ async fn what_fails_before_it_begins_is_not_tried_again_by_the_engine_too() {
 #[tokio::test]
 async fn asking_again_has_an_end() {
     let brain = Brain::with((0..10).map(|_| Said::Whole(vec![text("x"), cut(ApiErrorKind::Network)])));
-    tokio::time::pause();
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
     assert_eq!(bench.turn(thread, "Go").await.1.unwrap_err().kind, ApiErrorKind::Network);
@@ -235,9 +230,7 @@ async fn files_and_conversation_go_back_to_before_a_turn() {
     let first = bench.turn(thread, "First").await.1.unwrap().checkpoint.expect("something was changed");
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Second").await;
-    while !bench.log().contains(&r#"begin change {"n":1}"#.to_owned()) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    bench.until_logged(r#"begin change {"n":1}"#).await;
     std::fs::write(bench.file("a.txt"), "two").unwrap();
     watch.turn().await.1.unwrap();
     let rewind = ThreadRewind { thread_id: thread, checkpoint: first, what: RewindWhat::Both };

@@ -119,10 +119,11 @@ async fn a_request_that_is_too_long_for_the_vendor_is_folded_once_and_asked_agai
 
 #[tokio::test]
 async fn a_thread_is_folded_when_the_user_asks_and_the_model_cannot_help() {
-    let arguments = json!({"n": 3, "text": "w".repeat(9_000)}).to_string();
-    let mut answers: Vec<Said> = (0..12)
-        .map(|number: u32| Said::Whole(vec![call(&number.to_string(), "look", &arguments), stop(StopReason::ToolUse)]))
-        .collect();
+    let step = |number: u32| {
+        let arguments = json!({"n": number + 3, "text": "w".repeat(9_000 + number as usize)}).to_string();
+        Said::Whole(vec![call(&number.to_string(), "look", &arguments), stop(StopReason::ToolUse)])
+    };
+    let mut answers: Vec<Said> = (0..12).map(step).collect();
     let failing = StreamEvent::Error(ApiError {
         kind: ApiErrorKind::Overloaded,
         message: "busy".into(),
@@ -175,16 +176,20 @@ async fn a_subagent_works_in_a_thread_of_its_own_with_less_and_reports() {
 #[tokio::test]
 async fn interrupting_the_parent_interrupts_the_subagent() {
     let brain = Brain::with([
-        Said::Whole(vec![delegate("solver", "Wait"), stop(StopReason::ToolUse)]),
+        Said::Whole(vec![delegate("helper", "Wait"), stop(StopReason::ToolUse)]),
         Said::Whole(vec![call("h", "hang", "{}"), stop(StopReason::ToolUse)]),
     ]);
-    let bench = Setup::new(brain).engine().await;
+    let setup = Setup::new(brain);
+    let agents = setup.home.path().join("config/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let manifest = |may_spawn: &str| format!("description = \"x\"\nmay_spawn = [{may_spawn}]\n[capabilities]\ntools = [\"*\"]\n");
+    std::fs::write(agents.join("coder.toml"), manifest("\"helper\"")).unwrap();
+    std::fs::write(agents.join("helper.toml"), manifest("")).unwrap();
+    let bench = setup.engine().await;
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Go").await;
-    while bench.log().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    bench.until_logged("begin hang {}").await;
     bench.interrupt(thread).await;
     assert_eq!(watch.turn().await.1.unwrap().ended, TurnEnd::Interrupted);
     let seen = &bench.setup.seen;

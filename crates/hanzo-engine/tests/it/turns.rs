@@ -11,7 +11,7 @@ use hanzo_protocol::message::{Effort, Reasoning, StopReason, StreamEvent};
 use hanzo_protocol::usage::{Cost, Price};
 use serde_json::json;
 
-use crate::harness::{Brain, Said, Setup, ask, completed, shape};
+use crate::harness::{Brain, Said, Setup, ask, completed};
 use crate::mocks::{call, locked, stop, text};
 
 fn done() -> Vec<StreamEvent> {
@@ -315,13 +315,14 @@ async fn a_call_from_a_face_is_gated_kept_and_not_the_models() {
 async fn a_call_from_a_face_ends_with_the_request_or_with_an_interruption() {
     let bench = Arc::new(Setup::new(Brain::saying(vec![])).engine().await);
     let thread = bench.thread().await.id;
-    let hang = || ToolCallRequest { thread_id: thread, tool: "hang".into(), arguments: json!({}) };
+    let hang = move || ToolCallRequest { thread_id: thread, tool: "hang".into(), arguments: json!({}) };
     for how in ["dropped", "interrupted"] {
         let other = Arc::clone(&bench);
         let mut watch = bench.watch(thread).await;
         let task = tokio::spawn(async move { ask!(other.engine, ToolCall, hang()) });
         watch.until(|content| matches!(content, EventContent::ItemStarted { .. }).then_some(())).await;
-        while bench.log().iter().filter(|line| line.starts_with("begin")).count() < if how == "dropped" { 1 } else { 2 } {
+        let begun = if how == "dropped" { 1 } else { 2 };
+        while bench.log().len() < begun {
             tokio::task::yield_now().await;
         }
         if how == "dropped" {
@@ -335,8 +336,27 @@ async fn a_call_from_a_face_ends_with_the_request_or_with_an_interruption() {
     assert!(bench.calls(thread).await.iter().all(|call| call.status == ToolCallStatus::Interrupted));
 }
 
-#[test]
-fn a_context_looks_like_this() {
-    let items = [hanzo_protocol::message::Message::system("x"), hanzo_protocol::message::Message::user("hi")];
-    assert_eq!(shape(&items), ["system", "user: hi"]);
+#[tokio::test]
+async fn the_context_of_a_thread_has_this_shape() {
+    let brain = Brain::saying(vec![
+        vec![text("Looking"), call("1", "look", "{}"), call("2", "change", "{"), stop(StopReason::ToolUse)],
+        done(),
+        done(),
+    ]);
+    let bench = Setup::new(brain.clone()).engine().await;
+    std::fs::write(bench.file("AGENTS.md"), "Be kind.").unwrap();
+    let thread = bench.thread().await.id;
+    bench.turn(thread, "Go").await.1.unwrap();
+    bench.turn(thread, "And?").await.1.unwrap();
+    insta::assert_snapshot!(brain.shapes()[2].join("\n"), @r#"
+    system
+    environment
+    user: Go
+    assistant: Looking ["1", "2"]
+    1: look {}
+    2: error INVALID_ARGUMENTS: the arguments of `change` are not valid JSON: EOF while parsing an object at line 1 column 1; nothing was run. Send them as one JSON object.
+    assistant: Done
+    user: And?
+    "#);
+    assert!(locked(&brain.requests)[0].messages[0].content.contains("Be kind."));
 }
