@@ -19,3 +19,4 @@ mod turn;
 mod turns;
 mod vectors;
 mod watching;
+mod wire;
