@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hanzo_protocol::engine::{EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadRewind, ThreadStart};
+use hanzo_protocol::engine::{
+    EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadRewind, ThreadStart,
+};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, TurnEnd, Visibility};
 use hanzo_protocol::message::{ApiError, ApiErrorKind, Reasoning, StopReason, StreamEvent};
@@ -16,13 +18,22 @@ fn done() -> Vec<StreamEvent> {
 }
 
 fn cut(kind: ApiErrorKind) -> StreamEvent {
-    StreamEvent::Error(ApiError { kind, message: "the line went dead".into(), status: None, retry_after_ms: None })
+    StreamEvent::Error(ApiError {
+        kind,
+        message: "the line went dead".into(),
+        status: None,
+        retry_after_ms: None,
+    })
 }
 
 #[tokio::test]
 async fn interrupting_a_stream_keeps_what_was_said_and_is_quick() {
     let brain = Brain::with([
-        Said::AndHangs(vec![StreamEvent::ReasoningDelta { text: "hm".into() }, text("Once upon"), call("1", "change", "{}")]),
+        Said::AndHangs(vec![
+            StreamEvent::ReasoningDelta { text: "hm".into() },
+            text("Once upon"),
+            call("1", "change", "{}"),
+        ]),
         Said::Whole(done()),
     ]);
     let bench = Setup::new(brain.clone()).engine().await;
@@ -65,12 +76,19 @@ async fn interrupting_calls_stops_them_and_answers_every_one() {
     assert_eq!(watch.turn().await.1.unwrap().ended, TurnEnd::Interrupted);
     assert_eq!(bench.setup.seen.dropped.load(Ordering::SeqCst), 1);
     let statuses: Vec<ToolCallStatus> = bench.calls(thread).await.iter().map(|call| call.status).collect();
-    use ToolCallStatus::{Completed, Interrupted};
-    assert_eq!(statuses, [Completed, Interrupted, Interrupted]);
+    let expected = [ToolCallStatus::Completed, ToolCallStatus::Interrupted, ToolCallStatus::Interrupted];
+    assert_eq!(statuses, expected);
     bench.turn(thread, "Go on").await.1.unwrap();
     let shape = &brain.shapes()[1];
-    assert!(shape[5].starts_with("2: interrupted: ") && shape[6].starts_with("3: interrupted: "), "{shape:?}");
-    assert_eq!(bench.log().iter().filter(|line| line.starts_with("begin")).count(), 2, "the third was never begun");
+    assert!(
+        shape[5].starts_with("2: interrupted: ") && shape[6].starts_with("3: interrupted: "),
+        "{shape:?}"
+    );
+    assert_eq!(
+        bench.log().iter().filter(|line| line.starts_with("begin")).count(),
+        2,
+        "the third was never begun"
+    );
 }
 
 #[test]
@@ -104,12 +122,16 @@ fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
         let again = Setup { home, workspace, ..Setup::new(brain.clone()) };
         let bench = again.engine().await;
         ask!(bench.engine, ThreadResume, resume(thread)).unwrap();
-        let statuses: Vec<ToolCallStatus> = bench.calls(thread).await.iter().map(|call| call.status).collect();
+        let statuses: Vec<ToolCallStatus> =
+            bench.calls(thread).await.iter().map(|call| call.status).collect();
         assert_eq!(statuses, [ToolCallStatus::Interrupted; 2]);
         bench.turn(thread, "What happened?").await.1.unwrap();
         let shape = &brain.shapes()[0];
         assert_eq!(shape[2..4], ["user: Go", "assistant: Now [\"1\", \"2\"]"]);
-        assert!(shape[4].starts_with("1: interrupted") && shape[5].starts_with("2: interrupted"), "{shape:?}");
+        assert!(
+            shape[4].starts_with("1: interrupted") && shape[5].starts_with("2: interrupted"),
+            "{shape:?}"
+        );
         assert_eq!(shape[6], "user: What happened?");
         assert!(bench.log().is_empty(), "nothing is run again");
     });
@@ -144,7 +166,10 @@ async fn an_answer_that_is_cut_off_is_asked_for_again_and_what_was_shown_is_ende
     let notices = events.iter().filter(|event| matches!(event.content, EventContent::Notice { .. })).count();
     assert_eq!(notices, 2);
     let requests = locked(&brain.requests);
-    assert!(requests.iter().all(|request| request.messages == requests[0].messages), "the same question each time");
+    assert!(
+        requests.iter().all(|request| request.messages == requests[0].messages),
+        "the same question each time"
+    );
 }
 
 #[tokio::test]
@@ -243,5 +268,9 @@ async fn files_and_conversation_go_back_to_before_a_turn() {
     let items = bench.items(thread).await;
     let gone = items.iter().find(|item| name(item) == "user: Second").unwrap();
     assert_eq!(gone.visibility, Visibility::Rewound, "nothing is deleted");
-    assert!(items.iter().any(|item| matches!(&item.content, ItemContent::AgentMessage { text } if text == "Twice")));
+    assert!(
+        items
+            .iter()
+            .any(|item| matches!(&item.content, ItemContent::AgentMessage { text } if text == "Twice"))
+    );
 }

@@ -5,6 +5,7 @@ mod agents;
 mod commands;
 mod compaction;
 mod fold;
+mod full_disk;
 mod ground;
 mod harness;
 mod instructions;

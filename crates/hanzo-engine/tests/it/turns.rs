@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hanzo_config::Settings;
-use hanzo_protocol::engine::{Attendance, ListKind, Mode, ThreadConfigure, ThreadOptions, ToolCallRequest, TurnStarted};
+use hanzo_protocol::engine::{
+    Attendance, ListKind, Mode, ThreadConfigure, ThreadOptions, ToolCallRequest, TurnStarted,
+};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, TurnEnd};
 use hanzo_protocol::message::{Effort, Reasoning, StopReason, StreamEvent};
@@ -92,17 +94,21 @@ async fn readers_run_side_by_side_writers_alone_and_results_keep_the_order_of_th
     let thread = bench.thread().await.id;
     bench.turn(thread, "Go").await.1.unwrap();
     let log = bench.log();
-    let at = |entry: &str| log.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {log:?}"));
+    let at =
+        |entry: &str| log.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {log:?}"));
     assert!(at(r#"end look {"n":1}"#) < at(r#"end look {"n":0}"#), "the two readers overlapped: {log:?}");
     assert_eq!(bench.setup.seen.most_at_once.load(Ordering::SeqCst), 2, "nothing ran beside a writer");
-    assert_eq!(log[4..], [
-        r#"begin change {"n":2}"#,
-        r#"end change {"n":2}"#,
-        r#"begin change {"n":2}"#,
-        r#"end change {"n":2}"#,
-        r#"begin look {"n":2}"#,
-        r#"end look {"n":2}"#,
-    ]);
+    assert_eq!(
+        log[4..],
+        [
+            r#"begin change {"n":2}"#,
+            r#"end change {"n":2}"#,
+            r#"begin change {"n":2}"#,
+            r#"end change {"n":2}"#,
+            r#"begin look {"n":2}"#,
+            r#"end look {"n":2}"#,
+        ]
+    );
     let ids: Vec<String> = brain.shapes()[1][4..].iter().map(|line| line[..1].to_owned()).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "e"]);
 }
@@ -132,10 +138,7 @@ async fn an_input_during_a_turn_waits_or_joins_it_as_it_was_sent() {
 
 #[tokio::test]
 async fn what_is_said_while_the_last_answer_streams_is_answered_in_the_same_turn() {
-    let brain = Brain::with([
-        Said::AndHangs(vec![text("Wait")]),
-        Said::Whole(done()),
-    ]);
+    let brain = Brain::with([Said::AndHangs(vec![text("Wait")]), Said::Whole(done())]);
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
@@ -230,12 +233,20 @@ async fn what_is_configured_holds_from_the_next_turn_on_and_another_model_breaks
     let (events, summary) = bench.turn(thread, "Go on").await;
     assert_eq!(summary.unwrap().prefix_breaks, 1);
     assert!(completed(&events).contains(&"prefixBreak".to_owned()));
-    let requests = locked(&brain.requests);
+    let requests = locked(&brain.requests).clone();
     assert_eq!((requests[0].model.as_str(), requests[1].model.as_str()), ("one", "two"));
     assert_eq!(requests[1].effort, Some(Effort::High));
-    assert!(requests[1].messages.iter().all(|message| message.reasoning.is_empty()), "it was another vendor's");
-    drop(requests);
-    let wrong = ThreadConfigure { thread_id: thread, model: Some("nobody/x".into()), mode: None, posture: None, effort: None };
+    assert!(
+        requests[1].messages.iter().all(|message| message.reasoning.is_empty()),
+        "it was another vendor's"
+    );
+    let wrong = ThreadConfigure {
+        thread_id: thread,
+        model: Some("nobody/x".into()),
+        mode: None,
+        posture: None,
+        effort: None,
+    };
     assert!(ask!(bench.engine, ThreadConfigure, wrong).is_err());
 }
 
@@ -243,7 +254,8 @@ async fn what_is_configured_holds_from_the_next_turn_on_and_another_model_breaks
 async fn plan_mode_has_no_writers_and_says_so_to_the_model() {
     let brain = Brain::saying(vec![vec![call("1", "change", "{}"), stop(StopReason::ToolUse)], done()]);
     let bench = Setup::new(brain.clone()).engine().await;
-    let thread = bench.thread_with(ThreadOptions { mode: Some(Mode::Plan), ..ThreadOptions::default() }).await.id;
+    let thread =
+        bench.thread_with(ThreadOptions { mode: Some(Mode::Plan), ..ThreadOptions::default() }).await.id;
     bench.turn(thread, "Go").await.1.unwrap();
     assert!(bench.log().is_empty());
     assert_eq!(bench.calls(thread).await[0].status, ToolCallStatus::Denied);
@@ -274,7 +286,10 @@ async fn what_the_user_refers_to_is_part_of_the_message_and_failures_stop_nothin
     let thread = bench.thread().await.id;
     bench.turn(thread, "Read @notes.txt and @nothing.txt").await.1.unwrap();
     let message = &brain.shapes()[0][2];
-    assert!(message.contains("remember the milk") && message.ends_with("Read @notes.txt and @nothing.txt"), "{message}");
+    assert!(
+        message.contains("remember the milk") && message.ends_with("Read @notes.txt and @nothing.txt"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -290,9 +305,15 @@ async fn content_from_elsewhere_taints_the_turn_and_not_the_next_one() {
     let options = ThreadOptions { attendance: Attendance::Headless, ..ThreadOptions::default() };
     let thread = bench.thread_with(options).await.id;
     let summary = bench.turn(thread, "Go").await.1.unwrap();
-    let audit = ask!(bench.engine, List, hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) });
+    let audit = ask!(
+        bench.engine,
+        List,
+        hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) }
+    );
     let audit = audit.unwrap().entries;
-    let of = |tool: &str| audit.iter().find(|entry| entry["tool"] == tool).unwrap_or_else(|| panic!("{audit:?}")).clone();
+    let of = |tool: &str| {
+        audit.iter().find(|entry| entry["tool"] == tool).unwrap_or_else(|| panic!("{audit:?}")).clone()
+    };
     assert_eq!(of("far")["record"].get("taint"), None);
     assert_eq!(of("send")["record"]["taint"], json!("network"));
     assert_eq!(summary.refused, u32::from(bench.calls(thread).await[1].status == ToolCallStatus::Denied));

@@ -42,11 +42,20 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     assert_eq!(bodies.len(), 5);
     for pair in bodies.windows(2) {
         let (before, after) = (open_end(&pair[0]), &pair[1]);
-        assert!(after.starts_with(before), "{}\n{}", String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+        assert!(
+            after.starts_with(before),
+            "{}\n{}",
+            String::from_utf8_lossy(before),
+            String::from_utf8_lossy(after)
+        );
     }
     // Another thread in the same place begins with the very same bytes, up to what the user says.
     let server = Server::start([Reply::text("Done")]);
-    let other = Setup { workspace: bench.setup.workspace.clone(), home: bench.setup.home.clone(), ..Setup::new(client(&server, "openai")) };
+    let other = Setup {
+        workspace: bench.setup.workspace.clone(),
+        home: bench.setup.home.clone(),
+        ..Setup::new(client(&server, "openai"))
+    };
     let other = other.engine().await;
     let second = other.thread().await.id;
     other.turn(second, "One").await.1.unwrap();
@@ -56,7 +65,8 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_vendors_get_a_valid_conversation_after_an_interruption() {
     for kind in ["openai", "anthropic"] {
-        let hang = Reply::text("Both").and_tool_call("look", json!({"n": 3})).and_tool_call("hang", json!({}));
+        let hang =
+            Reply::text("Both").and_tool_call("look", json!({"n": 3})).and_tool_call("hang", json!({}));
         let server = Server::start([hang, Reply::text("Done")]);
         let bench = Setup::new(client(&server, kind)).engine().await;
         let thread = bench.thread().await.id;
