@@ -54,7 +54,12 @@ impl Store for Disk {
         self.store.fork_thread(source, until, record)
     }
 
-    fn import_thread(&self, record: ThreadRecord, items: Vec<StoredItem>, audit: Vec<AuditEntry>) -> Stored<'_, ()> {
+    fn import_thread(
+        &self,
+        record: ThreadRecord,
+        items: Vec<StoredItem>,
+        audit: Vec<AuditEntry>,
+    ) -> Stored<'_, ()> {
         self.store.import_thread(record, items, audit)
     }
 
