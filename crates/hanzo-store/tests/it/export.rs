@@ -38,6 +38,7 @@ fn content() -> impl Strategy<Value = ItemContent> {
                 ItemContent::ToolCall(ToolCallItem {
                     call_id: ToolCallId::new("call"),
                     tool,
+                    called_as: None,
                     arguments,
                     effect: None,
                     status: ToolCallStatus::Completed,
