@@ -126,6 +126,10 @@ pub struct ToolCallItem {
     pub call_id: ToolCallId,
     /// The canonical `tool.action`, or the namespaced name of an MCP tool.
     pub tool: String,
+    /// The name it was called by, where that is not the part of `tool` before the dot. A model has to see its own words
+    /// again, and nothing else, in the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_as: Option<String>,
     /// The arguments as the model wrote them.
     pub arguments: String,
     /// What the call does to the world, once that is known.
@@ -144,6 +148,14 @@ pub struct ToolCallItem {
     /// How long it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+}
+
+impl ToolCallItem {
+    /// The name the model called.
+    pub fn called_name(&self) -> &str {
+        let plain = || self.tool.split_once('.').map_or(self.tool.as_str(), |(tool, _)| tool);
+        self.called_as.as_deref().unwrap_or_else(plain)
+    }
 }
 
 /// How far a tool call got.
@@ -335,6 +347,7 @@ mod tests {
             content: ItemContent::ToolCall(ToolCallItem {
                 call_id: ToolCallId::new("call_1"),
                 tool: "fs.read".into(),
+                called_as: None,
                 arguments: "{}".into(),
                 effect: Some(Effect::Read),
                 status: ToolCallStatus::Completed,
