@@ -7,12 +7,29 @@ use std::sync::Arc;
 use hanzo_config::Settings;
 use hanzo_permissions::{BoxState, Policy};
 use hanzo_protocol::BoxFuture;
+use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
 use hanzo_protocol::usage::Price;
+use hanzo_store::Store;
 use serde::Serialize;
+
+/// What the engine works with.
+#[derive(Clone)]
+pub struct EngineParts {
+    /// Keeps threads. Ephemeral ones are kept in memory instead.
+    pub store: Arc<dyn Store>,
+    /// Keeps content.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Makes what an open thread needs.
+    pub threads: Arc<dyn ThreadFactory>,
+    /// Remembers which workspaces the user trusts.
+    pub trust: Arc<dyn TrustKeeper>,
+    /// What the user would call this process, for others who want the same thread: `hanzo-dev run`.
+    pub program: String,
+}
 
 /// Makes what one open thread needs. Called once each time a thread is opened, also for a subagent's.
 pub trait ThreadFactory: Send + Sync {

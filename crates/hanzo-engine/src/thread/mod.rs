@@ -1,0 +1,4 @@
+//! An open thread.
+
+pub(crate) mod conversation;
+pub(crate) mod hub;
