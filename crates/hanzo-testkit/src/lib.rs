@@ -2,4 +2,5 @@
 
 pub mod place;
 pub mod scale;
+pub mod scripted;
 pub mod vectors;
