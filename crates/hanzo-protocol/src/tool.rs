@@ -1,5 +1,6 @@
 //! What a tool is (seed 004 §3.2) and what runs one (seed 000 §2).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -238,6 +239,7 @@ pub trait ToolExecutor: Send + Sync {
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: IndexMap<String, Arc<dyn Tool>>,
+    unlisted: HashMap<String, Arc<dyn Tool>>,
 }
 
 impl ToolSet {
@@ -246,9 +248,14 @@ impl ToolSet {
         self.tools.insert(tool.schema().name.clone(), tool)
     }
 
-    /// The tool called `name`.
+    /// Adds a name that can be called but is not listed: an older name of an action. A listed tool of that name goes first.
+    pub fn insert_unlisted(&mut self, name: impl Into<String>, tool: Arc<dyn Tool>) {
+        self.unlisted.insert(name.into(), tool);
+    }
+
+    /// The tool called `name`, listed or not.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.get(name)
+        self.tools.get(name).or_else(|| self.unlisted.get(name))
     }
 
     /// What a model is told, in a stable order.
@@ -272,7 +279,7 @@ impl ToolSet {
 impl ToolExecutor for ToolSet {
     fn execute<'a>(&'a self, name: &'a str, input: Value, thread: ThreadId) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
-            let Some(tool) = self.tools.get(name) else {
+            let Some(tool) = self.get(name) else {
                 let error = self.unknown(name);
                 return ToolResult::failure(format!("{error} (available: {})", error.details["available"]));
             };

@@ -1,1 +1,18 @@
 //! The unified tools of hanzo-dev: one contract, typed actions, one envelope.
+//!
+//! * [`contract`]: what an action is, and the [`contract::UnifiedTool`] that makes a tool of some.
+//! * [`host`]: what the tools of one thread share.
+//! * [`fs`]: files, and [`search`] in them.
+//! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
+//! * [`alias`]: other names for actions; `classic` is the profile that lists them.
+
+pub mod alias;
+pub mod contract;
+pub mod fs;
+pub mod host;
+pub mod ledger;
+pub mod registry;
+pub mod search;
+
+pub use host::{Host, ToolOptions};
+pub use registry::{Profile, Selection, toolset, unified};

@@ -1,0 +1,312 @@
+//! `fs.read`.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use hanzo_protocol::envelope::{ErrorCode, ToolError};
+use hanzo_protocol::item::Taint;
+use hanzo_protocol::message::{Attachment, AttachmentSource};
+use hanzo_protocol::primitives::{ContentHash, FileUri, PageCursor, Position, Range};
+use hanzo_protocol::tool::{Effect, Place, ToolCaller};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::text::{self, Decoded};
+use crate::contract::place;
+use crate::contract::{Action, Answer, Call, Target};
+use crate::host::Host;
+
+/// Lines of one answer, unless the caller says otherwise.
+const DEFAULT_LINES: u32 = 2000;
+/// Bytes of text in one answer: what is below the cap of every tool result, so that nothing is cut afterwards.
+const MAX_BYTES: usize = 40_000;
+/// The largest file that is read at all.
+const MAX_FILE: u64 = 64 << 20;
+/// The largest image that is handed to a model.
+const MAX_IMAGE: usize = 5 << 20;
+
+/// Reads a file.
+pub(super) struct Read;
+
+/// The arguments of `fs.read`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadInput {
+    /// File or directory.
+    path: String,
+    /// First line.
+    offset: Option<u32>,
+    /// Most lines, matches or entries to return.
+    limit: Option<u32>,
+    /// {start:{line,col},end:{line,col}}
+    range: Option<Range>,
+    /// Other than UTF-8/16: e.g. windows-1252
+    encoding: Option<String>,
+    /// From the previous page.
+    cursor: Option<PageCursor>,
+}
+
+/// The answer of `fs.read`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ReadOutput {
+    /// The file.
+    uri: FileUri,
+    /// The hash of the whole file, for `base_hash`.
+    hash: ContentHash,
+    /// The part that is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<Range>,
+    /// How many lines the file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u32>,
+    /// The file's size in bytes.
+    size: u64,
+    /// How the text is written down, when not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    /// The media type of a file that is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary: Option<String>,
+    /// The text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl Action for Read {
+    const NAME: &'static str = "read";
+    const SUMMARY: &'static str = "text and hash of a file";
+    const EXAMPLE: &'static str = r#"{"path":"src/main.rs"}"#;
+    const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    type Input = ReadInput;
+    type Output = ReadOutput;
+
+    fn effect(&self, _: &ReadInput) -> Effect {
+        Effect::Read
+    }
+
+    fn targets(&self, input: &ReadInput) -> Vec<Target> {
+        vec![Target::read(&input.path)]
+    }
+
+    async fn run(&self, call: &Call<'_>, input: ReadInput) -> Result<Answer<ReadOutput>, ToolError> {
+        let path = place::parse(&input.path)?;
+        let remote = call.context.caller == ToolCaller::Remote;
+        let loaded = call.blocking(move |host, _| load(host, path, remote)).await?;
+        let start = match call.position::<u32>(input.cursor.as_ref())? {
+            Some(line) => Some(line),
+            None => input.offset,
+        };
+        let named = input.encoding.as_deref().map(text::named).transpose()?;
+        call.host.ledger.saw(&loaded.real, &loaded.hash);
+        let taint = (loaded.place == Place::Outside).then_some(Taint::Outside);
+        let size = loaded.bytes.len() as u64;
+        let mut output = ReadOutput {
+            uri: place::uri(&loaded.real),
+            hash: loaded.hash.clone(),
+            range: None,
+            lines: None,
+            size,
+            encoding: None,
+            binary: None,
+            text: None,
+        };
+        let answer = match text::decode(&loaded.bytes, named) {
+            Decoded::Binary => {
+                let media_type = media_type(&loaded.bytes);
+                output.binary = Some(media_type.to_owned());
+                let mut answer = Answer::new(output);
+                if media_type.starts_with("image/") && loaded.bytes.len() <= MAX_IMAGE {
+                    let base64 = base64::engine::general_purpose::STANDARD.encode(&loaded.bytes);
+                    let name = loaded.real.file_name().map(|name| name.to_string_lossy().into_owned());
+                    let source = AttachmentSource::Inline { base64 };
+                    answer.attachments.push(Attachment { media_type: media_type.into(), name, source });
+                }
+                answer
+            }
+            Decoded::Text(content, form) => {
+                if form != text::TextForm::PLAIN {
+                    output.encoding = Some(form.label());
+                }
+                let part = Part::of(&content, start, input.limit, input.range)?;
+                output.lines = Some(part.lines);
+                output.range = Some(part.range);
+                output.text = Some(content[part.bytes.clone()].to_owned());
+                let answer = Answer::new(output);
+                match part.next {
+                    Some(line) => answer.paged(call.more(&line)),
+                    None => answer,
+                }
+            }
+        };
+        call.host.ledger.keep_read(&call.host.blobs, &loaded.hash, loaded.bytes);
+        Ok(answer.tainted(taint))
+    }
+}
+
+struct Loaded {
+    real: PathBuf,
+    place: Place,
+    bytes: Vec<u8>,
+    hash: ContentHash,
+}
+
+fn load(host: &Host, path: PathBuf, remote: bool) -> Result<Loaded, ToolError> {
+    let fail = |error: hanzo_sandbox::paths::PathError| place::failure(&error);
+    let metadata = host.workspace.stat(&path).map_err(fail)?;
+    let real = metadata.location;
+    let place = place::place_of(&host.workspace, &real);
+    if remote && place == Place::Outside {
+        return Err(ToolError::new(
+            ErrorCode::Denied,
+            format!("`{}` is outside the workspace, which a remote caller may not read", path.display()),
+        ));
+    }
+    let mut file = host.workspace.open_read(&path).map_err(fail)?;
+    let io = |fault: std::io::Error| {
+        ToolError::new(ErrorCode::Io, format!("cannot read `{}`: {fault}", path.display()))
+    };
+    let size = file.metadata().map_err(io)?.len();
+    if size > MAX_FILE {
+        return Err(too_large(&path, size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    // The size may be wrong (files in /proc say 0) or change while we read.
+    file.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(too_large(&path, bytes.len() as u64));
+    }
+    let hash = ContentHash::of(&bytes);
+    Ok(Loaded { real, place, bytes, hash })
+}
+
+fn too_large(path: &std::path::Path, size: u64) -> ToolError {
+    ToolError::new(
+        ErrorCode::TooLarge,
+        format!(
+            "`{}` has {size} bytes, more than the {MAX_FILE} that are read; search it with search_text, or cut a part \
+             out with a command",
+            path.display()
+        ),
+    )
+    .with_details(serde_json::json!({"size": size, "limit": MAX_FILE}))
+}
+
+/// A part of a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Part {
+    bytes: std::ops::Range<usize>,
+    range: Range,
+    lines: u32,
+    /// The line at which the next page begins.
+    next: Option<u32>,
+}
+
+impl Part {
+    fn of(
+        text: &str,
+        offset: Option<u32>,
+        limit: Option<u32>,
+        range: Option<Range>,
+    ) -> Result<Self, ToolError> {
+        let starts: Vec<usize> = line_starts(text);
+        let lines = count(starts.len());
+        let first = offset.unwrap_or_else(|| range.map_or(0, |range| range.start.line));
+        if first > 0 && first >= lines {
+            return Err(ToolError::new(
+                ErrorCode::InvalidArguments,
+                format!("line {first} is past the end: the file has {lines} lines, counted from 0"),
+            )
+            .with_details(serde_json::json!({ "lines": lines })));
+        }
+        // A range may end within a line; everything else ends with one.
+        let last = match range {
+            Some(range) if range.end.col > 0 => range.end.line.saturating_add(1),
+            Some(range) => range.end.line,
+            None => lines,
+        };
+        if let Some(range) = range
+            && range.end < range.start
+        {
+            return Err(ToolError::new(ErrorCode::InvalidArguments, "`range` ends before it starts"));
+        }
+        let wanted = last.min(lines);
+        let capped = wanted.min(first.saturating_add(limit.unwrap_or(DEFAULT_LINES).max(1)));
+        let at = |line: u32| starts.get(line as usize).copied().unwrap_or(text.len());
+        let mut end_line = capped.max(first);
+        let begin = at(first);
+        // Whole lines up to the byte limit, and at least one, cut if it has to be.
+        while end_line > first + 1 && at(end_line) - begin > MAX_BYTES {
+            end_line -= (end_line - first).div_ceil(2).min(end_line - first - 1).max(1);
+        }
+        while end_line < capped && at(end_line + 1) - begin <= MAX_BYTES {
+            end_line += 1;
+        }
+        let mut end = at(end_line);
+        if end - begin > MAX_BYTES {
+            end = begin + MAX_BYTES;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+        }
+        let mut start_position = Position { line: first, col: 0 };
+        let mut end_position = Position { line: end_line, col: 0 };
+        let mut bytes = begin..end;
+        if end < at(end_line) || (end_line == lines && !text.ends_with('\n') && lines > 0) {
+            let line = end_line.saturating_sub(1);
+            end_position = Position { line, col: count(text[at(line)..end].chars().count()) };
+        }
+        if let Some(range) = range
+            && offset.is_none()
+        {
+            bytes.start = column(text, at(first), range.start.col);
+            start_position.col = count(text[at(first)..bytes.start].chars().count());
+            if range.end.col > 0 && end_line == last {
+                let line_start = at(range.end.line);
+                bytes.end = column(text, line_start, range.end.col).min(end).max(bytes.start);
+                end_position = Position {
+                    line: range.end.line,
+                    col: count(text[line_start..bytes.end].chars().count()),
+                };
+            }
+        }
+        let next = (end_line < wanted).then_some(end_line);
+        Ok(Self { bytes, range: Range { start: start_position, end: end_position }, lines, next })
+    }
+}
+
+/// Where the column is, no further than the end of its line.
+fn column(text: &str, line_start: usize, col: u32) -> usize {
+    let line = &text[line_start..];
+    let line = &line[..line.find('\n').unwrap_or(line.len())];
+    line_start + line.char_indices().nth(col as usize).map_or(line.len(), |(at, _)| at)
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+    std::iter::once(0).chain(after_breaks).filter(|at| *at < text.len()).collect()
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn media_type(bytes: &[u8]) -> &'static str {
+    const KNOWN: &[(&[u8], &str)] = &[
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF87a", "image/gif"),
+        (b"GIF89a", "image/gif"),
+        (b"%PDF-", "application/pdf"),
+        (b"\x7fELF", "application/x-elf"),
+        (b"PK\x03\x04", "application/zip"),
+        (b"\x1f\x8b", "application/gzip"),
+    ];
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return "image/webp";
+    }
+    KNOWN
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map_or("application/octet-stream", |(_, kind)| kind)
+}

@@ -1,0 +1,67 @@
+//! What the tools of one thread share.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::spawn::Spawner;
+use hanzo_sandbox::paths::Workspace;
+
+use crate::ledger::Ledger;
+
+/// What the tools of one thread share: where they work, how they start programs, where they keep content.
+pub struct Host {
+    /// The directories file tools work in.
+    pub workspace: Arc<Workspace>,
+    /// Starts programs in the sandbox.
+    pub spawner: Arc<dyn Spawner>,
+    /// Starts programs outside, for calls that a person has consented to; `None` when that is not to be had.
+    pub outside: Option<Arc<dyn Spawner>>,
+    /// Keeps content by its hash.
+    pub blobs: Arc<dyn BlobStore>,
+    /// What the user or the face chose.
+    pub options: ToolOptions,
+    /// What the thread has read and written.
+    pub ledger: Ledger,
+}
+
+impl Host {
+    /// A host without a way out of the sandbox.
+    pub fn new(
+        workspace: Arc<Workspace>,
+        spawner: Arc<dyn Spawner>,
+        blobs: Arc<dyn BlobStore>,
+        options: ToolOptions,
+    ) -> Self {
+        Self { workspace, spawner, outside: None, blobs, options, ledger: Ledger::default() }
+    }
+
+    /// The same host with a way out of the sandbox.
+    #[must_use]
+    pub fn with_outside(mut self, outside: Arc<dyn Spawner>) -> Self {
+        self.outside = Some(outside);
+        self
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("workspace", &self.workspace.path()).finish_non_exhaustive()
+    }
+}
+
+/// What the user or the face chose for the tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOptions {
+    /// Where the tools keep what must outlive them: journals of edits under way, and locks. In the user's data directory, not
+    /// in the workspace: nothing of ours may end up in a commit.
+    pub data_dir: PathBuf,
+}
+
+impl ToolOptions {
+    /// The usual choices, with state in `data_dir`.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into() }
+    }
+}

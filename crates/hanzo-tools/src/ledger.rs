@@ -1,0 +1,91 @@
+//! What a thread has read and written: by path the hash it last saw, by hash the content. `fs.diff`, the diff in a conflict
+//! and the classic tools' base hashes come from here.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hanzo_protocol::blob::{BlobError, BlobStore};
+use hanzo_protocol::primitives::ContentHash;
+
+/// Paths remembered; the one seen longest ago is forgotten first.
+const MAX_PATHS: usize = 4096;
+/// Larger files are not kept when they are only read: reading a log must not double it on disk.
+const MAX_KEPT_READ: usize = 4 << 20;
+
+/// What a thread has read and written.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    seen: Mutex<Seen>,
+    /// Content on its way to the blob store.
+    pending: Arc<Mutex<HashMap<ContentHash, Arc<Vec<u8>>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    hashes: HashMap<PathBuf, ContentHash>,
+    order: VecDeque<PathBuf>,
+}
+
+impl Ledger {
+    /// Remembers that the thread saw `path` with the content `hash`.
+    pub fn saw(&self, path: &Path, hash: &ContentHash) {
+        let mut seen = lock(&self.seen);
+        if seen.hashes.insert(path.to_owned(), hash.clone()).is_none() {
+            seen.order.push_back(path.to_owned());
+            while seen.order.len() > MAX_PATHS {
+                if let Some(oldest) = seen.order.pop_front() {
+                    seen.hashes.remove(&oldest);
+                }
+            }
+        }
+    }
+
+    /// Forgets `path`: it is gone.
+    pub fn gone(&self, path: &Path) {
+        let mut seen = lock(&self.seen);
+        if seen.hashes.remove(path).is_some() {
+            seen.order.retain(|known| known != path);
+        }
+    }
+
+    /// The hash the thread last saw at `path`.
+    pub fn last_seen(&self, path: &Path) -> Option<ContentHash> {
+        lock(&self.seen).hashes.get(path).cloned()
+    }
+
+    /// Keeps content that was read, without waiting for the disk: losing it costs a diff, waiting costs every read.
+    pub fn keep_read(&self, blobs: &Arc<dyn BlobStore>, hash: &ContentHash, content: Vec<u8>) {
+        if content.len() > MAX_KEPT_READ {
+            return;
+        }
+        let content = Arc::new(content);
+        if lock(&self.pending).insert(hash.clone(), Arc::clone(&content)).is_some() {
+            return;
+        }
+        let (blobs, pending, hash) = (Arc::clone(blobs), Arc::clone(&self.pending), hash.clone());
+        tokio::spawn(async move {
+            // A store that cannot keep it leaves a diff unavailable, which `fs.diff` then says.
+            let _ = blobs.put(&content).await;
+            lock(&pending).remove(&hash);
+        });
+    }
+
+    /// The content of `hash`, if it was kept.
+    pub async fn content(
+        &self,
+        blobs: &Arc<dyn BlobStore>,
+        hash: &ContentHash,
+    ) -> Result<Option<Vec<u8>>, BlobError> {
+        let pending = lock(&self.pending).get(hash).cloned();
+        match pending {
+            Some(content) => Ok(Some(content.to_vec())),
+            None => blobs.get(hash).await,
+        }
+    }
+}
+
+/// A panic elsewhere leaves the maps as they were: every change to them is one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,1 @@
+//! Searching text in files, with ripgrep's own libraries.
