@@ -4,7 +4,10 @@
 pub mod cli;
 mod commands;
 pub mod exit;
+pub mod headless;
 mod output;
+#[cfg(target_os = "linux")]
+pub mod root;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod spawner;
@@ -60,6 +63,12 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
                 false => commands::sandbox::run(global, &overrides, command, printer),
             };
         }
+        Command::Run(_)
+        | Command::Demo { .. }
+        | Command::Replay { .. }
+        | Command::Threads(_)
+        | Command::Audit(_)
+        | Command::Tool { .. } => {}
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

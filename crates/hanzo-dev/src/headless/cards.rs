@@ -125,7 +125,8 @@ fn subject(arguments: &str) -> String {
         }
         _ => None,
     };
-    let telling = ["command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name"];
+    let telling =
+        ["command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name"];
     let found = telling.iter().find_map(|name| words(arguments.get(*name)?));
     let found = found.or_else(|| patched(&arguments)).unwrap_or_default();
     let text = found.lines().next().unwrap_or_default();
@@ -184,12 +185,23 @@ mod tests {
     #[test]
     fn a_line_names_the_call_its_subject_and_its_end() {
         let cards = Cards::new(Paint::Plain);
-        let ran = call("proc.exec", r#"{"command":"make\ntest"}"#, ToolCallStatus::Completed, ToolResult::success(""));
+        let ran = call(
+            "proc.exec",
+            r#"{"command":"make\ntest"}"#,
+            ToolCallStatus::Completed,
+            ToolResult::success(""),
+        );
         assert_eq!(cards.line(&ran), "proc.exec  make  1.2 s");
-        let refused = call("fs.write", r#"{"path":"/etc/x"}"#, ToolCallStatus::Denied, ToolResult::failure("no\u{1b}[2J"));
+        let refused = call(
+            "fs.write",
+            r#"{"path":"/etc/x"}"#,
+            ToolCallStatus::Denied,
+            ToolResult::failure("no\u{1b}[2J"),
+        );
         assert_eq!(cards.line(&refused), "fs.write  /etc/x  refused: no\u{fffd}[2J");
         let patch = r#"{"patch":"--- a/x\n+++ b/src/x.rs\n"}"#;
-        let failed = call("fs.apply_patch", patch, ToolCallStatus::Failed, ToolResult::failure("CONFLICT: stale"));
+        let failed =
+            call("fs.apply_patch", patch, ToolCallStatus::Failed, ToolResult::failure("CONFLICT: stale"));
         assert_eq!(cards.line(&failed), "fs.apply_patch  src/x.rs  1.2 s CONFLICT: stale");
         let garbage = call("fs.read", "{\"", ToolCallStatus::Interrupted, ToolResult::success(""));
         assert_eq!(cards.line(&garbage), "fs.read  interrupted");

@@ -140,7 +140,7 @@ pub async fn run(
     mut stop: Stop,
 ) -> Result<Exit, Failure> {
     let mut tally = Tally::default();
-    let ended = Run { around, output, tally: &mut tally, stop: &mut stop }.all(&mut task).await;
+    let ended = Run { ask: Ask(around), output, tally: &mut tally, stop: &mut stop }.all(&mut task).await;
     match ended {
         Ok(exit) => {
             output.result(&tally.result(exit, None)).await?;
@@ -156,7 +156,7 @@ pub async fn run(
 }
 
 struct Run<'a, 'o> {
-    around: &'a Surroundings<'a>,
+    ask: Ask<'a>,
     output: &'o mut Output,
     tally: &'o mut Tally,
     stop: &'o mut Stop,
@@ -164,18 +164,19 @@ struct Run<'a, 'o> {
 
 impl Run<'_, '_> {
     async fn all(&mut self, task: &mut Task) -> Result<Exit, Failure> {
+        let ask = self.ask;
         let opened = tokio::select! {
             biased;
-            opened = self.open(task) => opened?,
+            opened = ask.open(task) => opened?,
             exit = &mut *self.stop => return Ok(exit),
         };
         self.tally.thread = Some(opened.id);
-        self.check_price(&opened, &task.options).await?;
+        ask.check_price(&opened, &task.options).await?;
         if self.output.wants_init() {
-            let init = self.init(&opened).await?;
+            let init = ask.init(&opened).await?;
             self.output.init(&init).await?;
         }
-        let client = self.around.client;
+        let client = ask.0.client;
         let mut events = client.subscribe(opened.id, opened.cursor);
         let mut exit = Exit::Ok;
         let mut repairs = 0;
@@ -192,8 +193,10 @@ impl Run<'_, '_> {
                     Ok(valid) => self.tally.accept(valid),
                     Err(fault) if repairs < REPAIRS => {
                         repairs += 1;
-                        self.output.notice(&format!("the answer does not fit the schema, asking again: {fault}"));
-                        task.prompts.push_back(Prompt { text: schema.repair(&fault), attachments: Vec::new() });
+                        self.output
+                            .notice(&format!("the answer does not fit the schema, asking again: {fault}"));
+                        task.prompts
+                            .push_back(Prompt { text: schema.repair(&fault), attachments: Vec::new() });
                     }
                     Err(fault) => {
                         let text = format!("the answer does not fit the schema: {fault}");
@@ -205,8 +208,77 @@ impl Run<'_, '_> {
         Ok(exit)
     }
 
+    /// Says `prompt` and passes on what happens until the agent rests.
+    async fn turn(
+        &mut self,
+        thread: ThreadId,
+        prompt: Prompt,
+        events: &mut (impl futures_util::Stream<Item = Event> + Unpin),
+    ) -> Result<Exit, Failure> {
+        self.tally.begin_turn();
+        let start = TurnStart { thread_id: thread, text: prompt.text, attachments: prompt.attachments };
+        self.ask.call(Request::TurnStart(start)).await?;
+        let mut stopped: Option<Exit> = None;
+        let mut patience = Box::pin(tokio::time::sleep(Duration::MAX));
+        loop {
+            tokio::select! {
+                biased;
+                exit = &mut *self.stop, if stopped.is_none() => {
+                    stopped = Some(exit);
+                    // Whatever it answers: what follows is the turn's end, or the end of our patience.
+                    let _ = self.ask.call(Request::TurnInterrupt(ThreadAt { thread_id: thread })).await;
+                    patience = Box::pin(tokio::time::sleep(GRACE));
+                }
+                () = &mut patience, if stopped.is_some() => return Ok(stopped.unwrap_or(Exit::Failure)),
+                event = events.next() => {
+                    let Some(event) = event else {
+                        return Err(Failure::message(Exit::Failure, "the engine ended before the turn did"));
+                    };
+                    self.tally.event(&event);
+                    self.output.event(&event).await?;
+                    if let Some(exit) = self.rests(&event)? {
+                        return Ok(stopped.unwrap_or(exit));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the end of the turn means, when `event` is it.
+    fn rests(&self, event: &Event) -> Result<Option<Exit>, Failure> {
+        match &event.content {
+            EventContent::TurnCompleted { summary, .. } => Ok(Some(match summary.ended {
+                TurnEnd::Completed if self.tally.is_stuck() => Exit::ApprovalNeeded,
+                TurnEnd::Completed => Exit::Ok,
+                TurnEnd::Interrupted => Exit::Interrupted,
+                TurnEnd::StepLimit => Exit::TurnLimit,
+                TurnEnd::BudgetReached => Exit::Budget,
+                TurnEnd::NoProgress if self.tally.is_stuck() => Exit::ApprovalNeeded,
+                TurnEnd::NoProgress => Exit::NoProgress,
+                _ => Exit::Failure,
+            })),
+            EventContent::TurnFailed { error, .. } => {
+                let (exit, hint) = match error.kind {
+                    ApiErrorKind::Auth => {
+                        (Exit::Auth, "\n\nhint: `hanzo-dev setup` finds keys in the environment")
+                    }
+                    _ => (Exit::Failure, ""),
+                };
+                let hint = if error.message.contains("hint:") { "" } else { hint };
+                Err(Failure::message(exit, format!("{}{hint}", error.message)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Asks the engine.
+#[derive(Clone, Copy)]
+struct Ask<'a>(&'a Surroundings<'a>);
+
+impl Ask<'_> {
     async fn call(&self, request: Request) -> Result<Response, Failure> {
-        self.around.client.call(request).await.map_err(|error| (self.around.explain)(error))
+        self.0.client.call(request).await.map_err(|error| (self.0.explain)(error))
     }
 
     async fn open(&self, task: &Task) -> Result<ThreadSummary, Failure> {
@@ -224,7 +296,7 @@ impl Run<'_, '_> {
                 };
             }
             ThreadChoice::Newest(how) => (self.newest(task).await?, *how),
-            ThreadChoice::Id(prefix, how) => (find_thread(self.around, prefix).await?, *how),
+            ThreadChoice::Id(prefix, how) => (find_thread(self.0, prefix).await?, *how),
         };
         let id = match how {
             Continue::Itself => id,
@@ -243,11 +315,8 @@ impl Run<'_, '_> {
     }
 
     async fn newest(&self, task: &Task) -> Result<ThreadId, Failure> {
-        let list = ThreadList {
-            workspace: Some(task.workspace.clone()),
-            limit: Some(1),
-            ..ThreadList::default()
-        };
+        let list =
+            ThreadList { workspace: Some(task.workspace.clone()), limit: Some(1), ..ThreadList::default() };
         match self.call(Request::ThreadList(list)).await? {
             Response::ThreadList(page) => page.entries.first().map(|thread| thread.id).ok_or_else(|| {
                 let text = "there is no thread of this workspace to continue\n\nhint: `hanzo-dev threads list --all` lists those of every workspace";
@@ -295,71 +364,8 @@ impl Run<'_, '_> {
             capabilities: CAPABILITIES,
             posture: thread.posture,
             mode: thread.mode,
-            sandbox: (self.around.sandbox)(thread.id),
+            sandbox: (self.0.sandbox)(thread.id),
         })
-    }
-
-    /// Says `prompt` and passes on what happens until the agent rests.
-    async fn turn(
-        &mut self,
-        thread: ThreadId,
-        prompt: Prompt,
-        events: &mut (impl futures_util::Stream<Item = Event> + Unpin),
-    ) -> Result<Exit, Failure> {
-        self.tally.begin_turn();
-        let start = TurnStart { thread_id: thread, text: prompt.text, attachments: prompt.attachments };
-        self.call(Request::TurnStart(start)).await?;
-        let mut stopped: Option<Exit> = None;
-        let mut patience = Box::pin(tokio::time::sleep(Duration::MAX));
-        loop {
-            tokio::select! {
-                biased;
-                exit = &mut *self.stop, if stopped.is_none() => {
-                    stopped = Some(exit);
-                    // Whatever it answers: what follows is the turn's end, or the end of our patience.
-                    let _ = self.call(Request::TurnInterrupt(ThreadAt { thread_id: thread })).await;
-                    patience = Box::pin(tokio::time::sleep(GRACE));
-                }
-                () = &mut patience, if stopped.is_some() => return Ok(stopped.unwrap_or(Exit::Failure)),
-                event = events.next() => {
-                    let Some(event) = event else {
-                        return Err(Failure::message(Exit::Failure, "the engine ended before the turn did"));
-                    };
-                    self.tally.event(&event);
-                    self.output.event(&event).await?;
-                    if let Some(exit) = self.rests(&event)? {
-                        return Ok(stopped.unwrap_or(exit));
-                    }
-                }
-            }
-        }
-    }
-
-    /// What the end of the turn means, when `event` is it.
-    fn rests(&self, event: &Event) -> Result<Option<Exit>, Failure> {
-        match &event.content {
-            EventContent::TurnCompleted { summary, .. } => Ok(Some(match summary.ended {
-                TurnEnd::Completed if self.tally.is_stuck() => Exit::ApprovalNeeded,
-                TurnEnd::Completed => Exit::Ok,
-                TurnEnd::Interrupted => Exit::Interrupted,
-                TurnEnd::StepLimit => Exit::TurnLimit,
-                TurnEnd::BudgetReached => Exit::Budget,
-                TurnEnd::NoProgress if self.tally.is_stuck() => Exit::ApprovalNeeded,
-                TurnEnd::NoProgress => Exit::NoProgress,
-                _ => Exit::Failure,
-            })),
-            EventContent::TurnFailed { error, .. } => {
-                let (exit, hint) = match error.kind {
-                    ApiErrorKind::Auth => {
-                        (Exit::Auth, "\n\nhint: `hanzo-dev setup` finds keys in the environment")
-                    }
-                    _ => (Exit::Failure, ""),
-                };
-                let hint = if error.message.contains("hint:") { "" } else { hint };
-                Err(Failure::message(exit, format!("{}{hint}", error.message)))
-            }
-            _ => Ok(None),
-        }
     }
 }
 
@@ -385,7 +391,8 @@ pub async fn find_thread(around: &Surroundings<'_>, prefix: &str) -> Result<Thre
     match found[..] {
         [one] => Ok(one),
         [] => {
-            let text = format!("there is no thread `{prefix}`\n\nhint: `hanzo-dev threads list --all` lists them");
+            let text =
+                format!("there is no thread `{prefix}`\n\nhint: `hanzo-dev threads list --all` lists them");
             Err(Failure::message(Exit::BadInput, text))
         }
         [..] => {
@@ -398,7 +405,9 @@ pub async fn find_thread(around: &Surroundings<'_>, prefix: &str) -> Result<Thre
 /// What an engine's error means when nothing better is known.
 pub fn exit_of(error: &EngineError) -> Exit {
     match error.kind {
-        EngineErrorKind::NotFound | EngineErrorKind::InvalidParams | EngineErrorKind::Conflict => Exit::BadInput,
+        EngineErrorKind::NotFound | EngineErrorKind::InvalidParams | EngineErrorKind::Conflict => {
+            Exit::BadInput
+        }
         _ => Exit::Failure,
     }
 }
@@ -414,7 +423,8 @@ pub fn cost(dollars: f64) -> Cost {
 }
 
 fn unexpected(response: &Response) -> Failure {
-    let method = serde_json::to_value(response).ok().and_then(|wire| Some(wire["method"].as_str()?.to_owned()));
+    let method =
+        serde_json::to_value(response).ok().and_then(|wire| Some(wire["method"].as_str()?.to_owned()));
     let method = method.unwrap_or_default();
     Failure::message(Exit::Failure, format!("the engine answered another question (`{method}`)"))
 }

@@ -7,9 +7,9 @@ use hanzo_protocol::item::{ItemContent, NoticeLevel, ToolCallStatus};
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
+use super::Init;
 use super::cards::{Cards, Paint, duration};
 use super::result::RunResult;
-use super::Init;
 use crate::cli::OutputFormat;
 use crate::exit::Failure;
 use crate::output::printable;
@@ -143,7 +143,9 @@ impl Output {
                 }
                 ItemContent::AgentMessage { text } => self.said = Some(text.clone()),
                 ItemContent::Notice { level, text } => self.level(*level, text),
-                ItemContent::Compaction { folded, tokens_saved, .. } if self.verbosity >= Verbosity::Progress => {
+                ItemContent::Compaction { folded, tokens_saved, .. }
+                    if self.verbosity >= Verbosity::Progress =>
+                {
                     self.say(&format!("folded {folded} items into a digest, {tokens_saved} tokens fewer"));
                 }
                 _ => {}

@@ -178,8 +178,12 @@ pub fn words(exit: Exit) -> Option<&'static str> {
         Exit::ApprovalNeeded => {
             "the agent could not go on: it needed your consent and nobody could be asked\n\nhint: `--allow RULE` allows such calls; `hanzo-dev audit` lists what was refused and by which rule"
         }
-        Exit::Budget => "the agent was stopped: the budget is spent\n\nhint: `--max-cost` is the limit; `--continue` goes on",
-        Exit::Timeout => "the agent was stopped: the time is over\n\nhint: `--timeout` is the limit; `--continue` goes on",
+        Exit::Budget => {
+            "the agent was stopped: the budget is spent\n\nhint: `--max-cost` is the limit; `--continue` goes on"
+        }
+        Exit::Timeout => {
+            "the agent was stopped: the time is over\n\nhint: `--timeout` is the limit; `--continue` goes on"
+        }
         Exit::Interrupted => "interrupted",
         Exit::Terminated => "terminated",
         _ => "the agent could not finish",

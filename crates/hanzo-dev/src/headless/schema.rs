@@ -97,7 +97,11 @@ mod tests {
     #[test]
     fn an_answer_is_taken_with_or_without_a_fence() {
         for answer in ["{\"n\": 1}", " {\"n\": 1}\n", "```json\n{\"n\": 1}\n```", "```\n{\"n\": 1}\n```"] {
-            assert_eq!(schema().check(answer).unwrap(), ("{\"n\": 1}".to_owned(), json!({"n": 1})), "{answer}");
+            assert_eq!(
+                schema().check(answer).unwrap(),
+                ("{\"n\": 1}".to_owned(), json!({"n": 1})),
+                "{answer}"
+            );
         }
     }
 

@@ -31,13 +31,13 @@ impl OutsideSpawner {
 
     fn start(&self, request: SpawnRequest) -> Result<OutsideProcess, SpawnError> {
         let program = request.argv.first().cloned().unwrap_or_default();
-        let failed = |reason: String| SpawnError::Program {
-            program: program.to_string_lossy().into_owned(),
-            reason,
-        };
+        let failed =
+            |reason: String| SpawnError::Program { program: program.to_string_lossy().into_owned(), reason };
         let io = |error: std::io::Error| failed(error.to_string());
         let Streams::Pipes { stdin } = request.streams else {
-            return Err(failed("outside the sandbox there is no terminal for it; run it without `pty`".to_owned()));
+            return Err(failed(
+                "outside the sandbox there is no terminal for it; run it without `pty`".to_owned(),
+            ));
         };
         let env: Vec<(OsString, OsString)> = self.env.apply(std::env::vars_os(), &request.env);
         let mut command = Command::new(&program);

@@ -33,16 +33,22 @@ impl RuleSaver for SettingsRules {
 
 /// Adds `rule` to `permissions.allow` of `file`, which is made when it is missing.
 fn add_rule(file: &Path, rule: &str) -> Result<(), String> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| format!("cannot {what} {}: {error}", file.display());
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| format!("cannot {what} {}: {error}", file.display());
     if file.extension().is_some_and(|ending| ending == "json") {
-        return Err(format!("add {rule:?} to `permissions.allow` in {} yourself: it is JSON", file.display()));
+        return Err(format!(
+            "add {rule:?} to `permissions.allow` in {} yourself: it is JSON",
+            file.display()
+        ));
     }
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed("read", &error)),
     };
-    let Some(changed) = with_rule(&text, rule).map_err(|error| failed("change", &error))? else { return Ok(()) };
+    let Some(changed) = with_rule(&text, rule).map_err(|error| failed("change", &error))? else {
+        return Ok(());
+    };
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|error| failed("make the directory of", &error))?;
     let mode = std::fs::metadata(file).map(|data| data.permissions()).ok();

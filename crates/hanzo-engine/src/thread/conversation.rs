@@ -205,7 +205,14 @@ mod tests {
     #[test]
     fn calls_of_one_step_are_one_message_and_calls_of_the_next_are_another() {
         let ok = || Some(ToolResult::success("ok"));
-        let items = [user("go"), said("hm"), call(1, "a", ok()), call(1, "b", None), call(2, "c", ok()), said("done")];
+        let items = [
+            user("go"),
+            said("hm"),
+            call(1, "a", ok()),
+            call(1, "b", None),
+            call(2, "c", ok()),
+            said("done"),
+        ];
         assert_eq!(
             shape(&messages_of(&items)),
             [
@@ -239,7 +246,10 @@ mod tests {
         let mut gone = said("gone");
         gone.visibility = Visibility::Folded;
         let thought = item(0, ItemContent::Reasoning(Reasoning { text: "hm".into(), signature: None }));
-        assert_eq!(shape(&messages_of(&[user("a"), gone, thought, said(" \n"), user("b")])), ["user a [] ", "user b [] "]);
+        assert_eq!(
+            shape(&messages_of(&[user("a"), gone, thought, said(" \n"), user("b")])),
+            ["user a [] ", "user b [] "]
+        );
     }
 
     fn any_item() -> impl Strategy<Value = Item> {

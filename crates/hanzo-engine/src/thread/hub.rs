@@ -249,7 +249,9 @@ fn join_or_push(events: &mut Vec<Event>, event: &Event) {
 fn weight(content: &EventContent) -> Option<usize> {
     match content {
         EventContent::ItemDelta { delta, .. } => Some(128 + delta.len()),
-        EventContent::ItemStarted { item } | EventContent::ItemCompleted { item } => Some(512 + text_size(item)),
+        EventContent::ItemStarted { item } | EventContent::ItemCompleted { item } => {
+            Some(512 + text_size(item))
+        }
         _ => None,
     }
 }

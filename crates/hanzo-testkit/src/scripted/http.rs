@@ -26,7 +26,10 @@ pub struct Request {
 impl Request {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON.
@@ -34,7 +37,8 @@ impl Request {
     /// # Panics
     /// When it is none.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("the request's body is not JSON: {error}"))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("the request's body is not JSON: {error}"))
     }
 
     /// The messages of the conversation, in the protocol's own form.
@@ -62,7 +66,8 @@ pub(super) fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Reque
         return Ok(None);
     }
     let mut words = line.split_whitespace();
-    let (method, path) = (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
+    let (method, path) =
+        (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();

@@ -112,7 +112,11 @@ impl Server {
             .changed
             .wait_timeout_while(seen, limit, |seen| !is_there(seen))
             .unwrap_or_else(PoisonError::into_inner);
-        assert!(!waited.timed_out(), "waited {limit:?} for {what}; there were {} requests", seen.requests.len());
+        assert!(
+            !waited.timed_out(),
+            "waited {limit:?} for {what}; there were {} requests",
+            seen.requests.len()
+        );
         seen
     }
 }
@@ -309,7 +313,8 @@ impl Connection<'_> {
             let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]});
             return self.json(200, &models.to_string());
         }
-        let error = json!({"error": {"message": format!("there is no {}", request.path), "type": "not_found_error"}});
+        let error =
+            json!({"error": {"message": format!("there is no {}", request.path), "type": "not_found_error"}});
         self.json(404, &error.to_string())
     }
 
@@ -331,7 +336,8 @@ impl Connection<'_> {
                 Ok(0) => return Err(Gone),
                 // The client sends already what comes next.
                 Ok(_) => std::thread::sleep(left),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
                 Err(_) => return Err(Gone),
             }
         }

@@ -127,10 +127,13 @@ fn anthropic(reply: &Reply) -> Vec<Vec<u8>> {
     };
     let mut usage = anthropic_usage(reply);
     usage["output_tokens"] = 1.into();
-    send("message_start", json!({"message": {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": usage,
-    }}));
+    send(
+        "message_start",
+        json!({"message": {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],
+            "stop_reason": null, "stop_sequence": null, "usage": usage,
+        }}),
+    );
     send("ping", json!({}));
     let mut index = 0;
     for part in &reply.parts {
@@ -164,10 +167,13 @@ fn anthropic(reply: &Reply) -> Vec<Vec<u8>> {
         send("content_block_stop", json!({"index": index}));
         index += 1;
     }
-    send("message_delta", json!({
-        "delta": {"stop_reason": anthropic_stop(reply), "stop_sequence": null},
-        "usage": {"output_tokens": reply.tokens.output},
-    }));
+    send(
+        "message_delta",
+        json!({
+            "delta": {"stop_reason": anthropic_stop(reply), "stop_sequence": null},
+            "usage": {"output_tokens": reply.tokens.output},
+        }),
+    );
     send("message_stop", json!({}));
     events
 }

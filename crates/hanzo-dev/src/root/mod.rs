@@ -1,0 +1,5 @@
+//! Puts the parts together.
+
+mod jail;
+mod outside;
+mod rules;
