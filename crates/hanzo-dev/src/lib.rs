@@ -6,6 +6,7 @@ mod commands;
 pub mod exit;
 pub mod headless;
 mod output;
+mod policy;
 #[cfg(target_os = "linux")]
 pub mod root;
 pub mod sandbox;

@@ -5,5 +5,5 @@ pub mod config;
 pub mod doctor;
 pub mod permissions;
 pub mod sandbox;
-mod settings;
+pub(crate) mod settings;
 pub mod setup;

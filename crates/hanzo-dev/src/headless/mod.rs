@@ -27,7 +27,7 @@ use serde::Serialize;
 
 pub use cards::{Cards, Paint};
 pub use output::{Output, Verbosity};
-pub use result::{RunResult, Tally, Tokens};
+pub use result::{RunResult, Tally, Tokens, words};
 pub use schema::AnswerSchema;
 
 use crate::exit::{Exit, Failure};

@@ -1,0 +1,217 @@
+//! Makes what an open thread needs: settings, policy, models, sandbox, tools, hooks.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hanzo_config::{
+    BashJail, Isolation, LoadInputs, LoadedConfig, ReadScope, Settings, Tier, ToolProfile, settings_files,
+};
+use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::roles::ApiClient;
+use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ToolSet;
+use hanzo_sandbox::jail::{JailConfig, JailSite};
+use hanzo_sandbox::paths::{TmpMapping, Workspace};
+use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
+use hanzo_tools::registry::Names;
+use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
+
+use super::hooks::hooks;
+use super::jail::{LazyJail, NoJail};
+use super::models::{Catalogue, Failures, Wrap};
+use super::outside::OutsideSpawner;
+use super::rules::SettingsRules;
+use super::trust::TrustFile;
+use super::warm::WhileThinking;
+use crate::exit::{Exit, Failure};
+use crate::policy::policy_from_settings;
+use crate::sandbox::{Overrides, jail_config};
+
+/// The factory of this process: what all threads share.
+pub struct Factory {
+    /// Where settings are looked for; each thread has its own workspace.
+    pub inputs: LoadInputs,
+    /// Where things are kept.
+    pub data: PathBuf,
+    /// Keeps content.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Puts a recorder, or nothing, between the engine and models.
+    pub wrap: Wrap,
+    /// Plays a recording instead of asking any model.
+    pub instead: Option<Arc<dyn ApiClient>>,
+    /// Failures whose exit code an engine error cannot carry.
+    pub failures: Failures,
+    /// What confines the threads that were opened.
+    pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
+}
+
+/// What runs a thread's programs.
+struct Confined {
+    spawner: Arc<dyn Spawner>,
+    outside: Arc<dyn Spawner>,
+    state: Arc<dyn SandboxState>,
+    jail: Option<Arc<LazyJail>>,
+    tmp: Option<PathBuf>,
+}
+
+impl Factory {
+    /// The inputs for a thread in `workspace`.
+    fn inputs(&self, workspace: &Path) -> LoadInputs {
+        let mut inputs = LoadInputs::new(workspace, self.inputs.environment.clone());
+        inputs.flags.clone_from(&self.inputs.flags);
+        inputs.trust = TrustFile::new(inputs.clone()).trust(&inputs.workspace_root);
+        inputs
+    }
+
+    fn parts(&self, request: OpenThread<'_>) -> Result<ThreadParts, Failure> {
+        let inputs = self.inputs(request.workspace);
+        let config = hanzo_config::load(&inputs)
+            .map_err(|error| crate::commands::settings::failure(Exit::Config, &error))?;
+        let config = Arc::new(config);
+        let settings = config.settings();
+        let policy = policy_from_settings(&config)?;
+        let confined = self.confine(settings, &inputs)?;
+        let sandbox_config = sandbox_config(settings, &inputs, &self.data);
+        let tools = self.tools(&inputs, settings, &sandbox_config, &confined)?;
+        let places = Places {
+            config: inputs.config_dir.clone().unwrap_or_else(|| self.data.join("config")),
+            data: self.data.clone(),
+            workspace: inputs.workspace_root.clone(),
+            home: inputs.home.clone(),
+        };
+        let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
+        let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        sandboxes.insert(request.thread, Arc::clone(&confined.state));
+        Ok(ThreadParts {
+            settings: Arc::new(settings.clone()),
+            policy,
+            models: Arc::new(self.catalogue(&config, &inputs, confined.jail)),
+            tools,
+            tool_changes: None,
+            sandbox: confined.state,
+            hooks: hooks(settings, confined.spawner),
+            places,
+            rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
+            notices: notices(&config),
+        })
+    }
+
+    fn catalogue(&self, config: &Arc<LoadedConfig>, inputs: &LoadInputs, jail: Option<Arc<LazyJail>>) -> Catalogue {
+        let (record, instead) = (Arc::clone(&self.wrap), self.instead.clone());
+        let wrap: Wrap = Arc::new(move |client| {
+            let client = record(client);
+            match jail.clone() {
+                Some(jail) => Arc::new(WhileThinking::new(client, move || jail.warm())),
+                None => client,
+            }
+        });
+        Catalogue::new(Arc::clone(config), &inputs.environment, wrap, Arc::clone(&self.failures), instead)
+    }
+
+    fn confine(&self, settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
+        let env = JailConfig::new(&inputs.workspace_root).env;
+        let outside = || Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env.clone()));
+        if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {
+            let outside = outside();
+            return Ok(Confined {
+                spawner: outside.clone(),
+                outside,
+                state: Arc::new(NoJail),
+                jail: None,
+                tmp: None,
+            });
+        }
+        let config = jail_config(&settings.sandbox, inputs, &Overrides::default())?;
+        let site = JailSite::prepare(config).map_err(|error| Failure::message(Exit::Sandbox, error))?;
+        let tmp = site.tmp_dir();
+        let jail = Arc::new(LazyJail::new(site));
+        Ok(Confined {
+            spawner: jail.clone(),
+            outside: outside(),
+            state: jail.clone(),
+            jail: Some(jail),
+            tmp: Some(tmp),
+        })
+    }
+
+    fn tools(
+        &self,
+        inputs: &LoadInputs,
+        settings: &Settings,
+        sandbox: &SandboxConfig,
+        confined: &Confined,
+    ) -> Result<ToolSet, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
+        let root = settings.sandbox.workspace_root.as_deref().unwrap_or(&inputs.workspace_root);
+        let mut workspace = Workspace::open(root, sandbox).map_err(|error| failed(&error))?;
+        if let Some(tmp) = &confined.tmp {
+            let directory = std::fs::File::open(tmp)?.into();
+            workspace = workspace.with_tmp(TmpMapping { alias: PathBuf::from("/tmp"), directory });
+        }
+        let options = ToolOptions::new(self.data.join("tools"));
+        let host = Host::new(
+            Arc::new(workspace),
+            Arc::clone(&confined.spawner),
+            Arc::clone(&self.blobs),
+            options,
+        )
+        .with_outside(Arc::clone(&confined.outside));
+        let selection = Selection {
+            enabled: settings.tools.enabled.clone(),
+            profile: match settings.tools.profile {
+                ToolProfile::Classic => Profile::Classic,
+                _ => Profile::Unified,
+            },
+            names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
+        };
+        Ok(toolset(&Arc::new(host), &selection))
+    }
+}
+
+
+impl ThreadFactory for Factory {
+    fn open<'a>(&'a self, request: OpenThread<'a>) -> BoxFuture<'a, Result<ThreadParts, EngineError>> {
+        Box::pin(async move {
+            self.parts(request).map_err(|failure| {
+                let message = failure.to_string();
+                *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                EngineError { kind: EngineErrorKind::InvalidParams, message }
+            })
+        })
+    }
+}
+
+/// What the user should know about the settings.
+fn notices(config: &LoadedConfig) -> Vec<String> {
+    let warnings = config.warnings().iter().map(ToString::to_string);
+    warnings.chain(config.disabled().iter().map(ToString::to_string)).collect()
+}
+
+/// What the built-in file tools may touch.
+fn sandbox_config(settings: &Settings, inputs: &LoadInputs, data: &Path) -> SandboxConfig {
+    let sandbox = &settings.sandbox;
+    let nowhere = Path::new("/nonexistent");
+    let home = inputs.home.as_deref().unwrap_or(nowhere);
+    let config = inputs.config_dir.as_deref().unwrap_or(nowhere);
+    SandboxConfig {
+        mode: match sandbox.mode {
+            Isolation::Off => IsolationMode::Off,
+            Isolation::Allowlist => IsolationMode::Allowlist,
+            _ => IsolationMode::Workspace,
+        },
+        allowed_paths: sandbox.allowed_paths.clone(),
+        allow_write: sandbox.allow_write.clone(),
+        reads: match sandbox.reads {
+            ReadScope::Workspace => Reads::Workspace,
+            _ => Reads::Any,
+        },
+        unreadable: hanzo_sandbox::protected::default_unreadable(home, config, data),
+        never_write: vec![config.to_owned(), data.to_owned()],
+        ..SandboxConfig::default()
+    }
+}
