@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hanzo_config::Settings;
-use hanzo_permissions::{BoxState, Policy};
+use hanzo_hooks::Hooks;
+use hanzo_permissions::Policy;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
@@ -13,8 +14,15 @@ use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
 use hanzo_protocol::usage::Price;
+use hanzo_sandbox::paths::Workspace;
 use hanzo_store::Store;
 use serde::Serialize;
+
+use crate::agents::{Manifest, ProjectTrust};
+use crate::capability::Capabilities;
+use crate::commands::CommandSource;
+pub use crate::gate::{RuleSaver, SandboxState};
+use crate::references::ResourceReader;
 
 /// What the engine works with.
 #[derive(Clone)]
@@ -69,6 +77,20 @@ pub struct ThreadParts {
     pub tool_changes: Option<Arc<dyn ToolChanges>>,
     /// What confines its processes.
     pub sandbox: Arc<dyn SandboxState>,
+    /// Programs before and after calls.
+    pub hooks: Arc<Hooks>,
+    /// The manifest of its agent.
+    pub manifest: Manifest,
+    /// What a remote caller may use beside the agent's own set; nothing unless they have shown who they are.
+    pub remote: Capabilities,
+    /// Opens the files of the workspace.
+    pub workspace: Arc<Workspace>,
+    /// Whether what the project brings along may be used.
+    pub trust: ProjectTrust,
+    /// Reads what `@server:uri` means, where there are MCP servers.
+    pub resources: Option<Arc<dyn ResourceReader>>,
+    /// Gives commands beside the built-in ones and files: the prompts of MCP servers.
+    pub commands: Vec<Arc<dyn CommandSource>>,
     /// Where things are.
     pub places: Places,
     /// Keeps the rules the user grants for good.
@@ -130,28 +152,10 @@ pub struct ModelInfo {
     pub default: bool,
 }
 
-/// What confines a thread's processes.
-pub trait SandboxState: Send + Sync {
-    /// Whether the kernel confines them. Answered without starting the jail where that can be known.
-    fn state(&self) -> BoxState;
-
-    /// The level in force: `full`, `landlock+seccomp`, `path-check` or `off`.
-    fn level(&self) -> String;
-
-    /// Whether processes in it reach the network.
-    fn network(&self) -> bool;
-}
-
 /// Says when a thread's tools are other ones, such as when an MCP server's list has changed. Asked at turn boundaries only.
 pub trait ToolChanges: Send + Sync {
     /// The tools from now on, when they differ from those given last.
     fn take(&self) -> Option<ToolSet>;
-}
-
-/// Keeps the rules the user grants for good.
-pub trait RuleSaver: Send + Sync {
-    /// Adds an `allow` rule to the user's settings; the error is a sentence.
-    fn save<'a>(&'a self, rule: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// Remembers which workspaces the user trusts.

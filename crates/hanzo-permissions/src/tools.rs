@@ -227,6 +227,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|a| a.id == name).or_else(|| ACTIONS.iter().find(|a| a.aliases.contains(&name)))
 }
 
+/// Every name by which the action `id` can be called: its canonical id and its aliases. Empty for actions the crate does not know.
+///
+/// ```
+/// assert!(hanzo_permissions::names_of("proc.exec").contains(&"bash"));
+/// ```
+pub fn names_of(id: &str) -> Vec<&'static str> {
+    find(id)
+        .map(|action| std::iter::once(action.id).chain(action.aliases.iter().copied()).collect())
+        .unwrap_or_default()
+}
+
 /// The names that are read from every `tool.action` of which the tool part is known.
 const AXES: &[&str] = &[
     "ws", "fs", "code", "proc", "test", "vcs", "net", "ui", "llm", "memory", "history", "think", "plan",

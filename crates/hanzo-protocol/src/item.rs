@@ -96,6 +96,10 @@ pub enum ItemContent {
         folded: u64,
         /// How many tokens smaller the next request is.
         tokens_saved: u64,
+        /// The item before which the digest is told to the model: the first of those that were recent enough to keep.
+        /// None puts it where it stands in the thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<ItemId>,
     },
     /// The prompt's prefix changed, so the vendor's cache starts anew.
     PrefixBreak {

@@ -1,12 +1,15 @@
 //! Threads, items, audit records and content of hanzo-dev, kept so that nothing acknowledged is lost.
 //!
-//! * [`Store`]: threads, items, audit records, checkpoints and the search over them; `SqliteStore` keeps them in one file.
+//! * [`Store`]: threads, items, audit records, checkpoints and the search over them; [`SqliteStore`] keeps them in one file.
 //! * `FileBlobs`: content by its hash.
 
 mod error;
 mod lease;
 mod model;
+mod process;
+mod sqlite;
 mod store;
+mod text;
 
 pub use error::StoreError;
 pub use lease::{Holder, Lease};
@@ -14,4 +17,5 @@ pub use model::{
     AuditEntry, AuditFilter, Batch, CheckpointRecord, Durability, ItemQuery, ItemsFrom, Moment, SearchHit,
     SearchQuery, SearchScope, StoredItem, ThreadChange, ThreadFilter, ThreadRecord,
 };
+pub use sqlite::{OpenOptions, OpenReport, SqliteStore};
 pub use store::{Store, Stored};

@@ -10,9 +10,11 @@
 //! * an assistant message without text and calls does not exist, for vendors refuse it.
 
 use hanzo_protocol::item::{Item, ItemContent, ToolCallItem, Visibility};
-use hanzo_protocol::message::{Message, Reasoning, ToolCall};
+use hanzo_protocol::message::{Message, ToolCall};
 use hanzo_protocol::tool::ToolResult;
 use jiff::Timestamp;
+
+use crate::answer::Answer;
 
 /// What a call is answered with when it was stopped, or the process died under it.
 pub(crate) const INTERRUPTED: &str =
@@ -21,9 +23,7 @@ pub(crate) const INTERRUPTED: &str =
 /// Turns items into messages.
 #[derive(Debug, Default)]
 pub(crate) struct Weaver {
-    reasoning: Vec<Reasoning>,
-    text: String,
-    calls: Vec<ToolCall>,
+    answer: Answer,
     results: Vec<Message>,
     /// When the calls of the open step were made.
     made: Option<Timestamp>,
@@ -40,18 +40,19 @@ impl Weaver {
         match &item.content {
             ItemContent::Reasoning(reasoning) => {
                 self.begin_answer(messages);
-                self.reasoning.push(reasoning.clone());
+                self.answer.reasoning.push(reasoning.clone());
             }
             ItemContent::AgentMessage { text } => {
                 self.begin_answer(messages);
-                self.text.push_str(text);
+                self.answer.text.push_str(text);
             }
-            ItemContent::ToolCall(call) => {
+            // A call outside of a turn was somebody else's, and the model never made it.
+            ItemContent::ToolCall(call) if item.turn_id.is_some() => {
                 if self.made.is_some_and(|made| made != item.created_at) {
                     self.finish(messages);
                 }
                 self.made = Some(item.created_at);
-                self.calls.push(ToolCall {
+                self.answer.calls.push(ToolCall {
                     id: call.call_id.clone(),
                     name: call.called_name().to_owned(),
                     arguments: call.arguments.clone(),
@@ -76,13 +77,8 @@ impl Weaver {
 
     /// Ends the open step: whatever comes next is not part of it.
     pub(crate) fn finish(&mut self, messages: &mut Vec<Message>) {
-        let reasoning = std::mem::take(&mut self.reasoning);
-        let text = std::mem::take(&mut self.text);
-        let calls = std::mem::take(&mut self.calls);
         self.made = None;
-        if let Some(message) = assistant(text, reasoning, calls) {
-            messages.push(message);
-        }
+        messages.extend(std::mem::take(&mut self.answer).message());
         messages.append(&mut self.results);
         messages.append(&mut self.waiting);
     }
@@ -101,12 +97,6 @@ impl Weaver {
         self.waiting.push(message);
         self.finish(messages);
     }
-}
-
-/// The message of an answer; none when it says and does nothing.
-pub(crate) fn assistant(text: String, reasoning: Vec<Reasoning>, calls: Vec<ToolCall>) -> Option<Message> {
-    let says = !text.trim().is_empty() || !calls.is_empty();
-    says.then(|| Message { reasoning, ..Message::assistant(text).with_tool_calls(calls) })
 }
 
 fn result_message(call: &ToolCallItem) -> Message {
@@ -146,9 +136,9 @@ pub(crate) fn messages_of<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId};
+    use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId, TurnId};
     use hanzo_protocol::item::ToolCallStatus;
-    use hanzo_protocol::message::Role;
+    use hanzo_protocol::message::{Reasoning, Role};
     use proptest::prelude::*;
 
     use super::*;
@@ -157,7 +147,7 @@ mod tests {
         Item {
             id: ItemId::new(),
             thread_id: ThreadId::new(),
-            turn_id: None,
+            turn_id: Some(TurnId::new()),
             created_at: Timestamp::from_second(at).unwrap(),
             visibility: Visibility::Active,
             taint: None,

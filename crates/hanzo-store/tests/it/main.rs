@@ -1,1 +1,9 @@
-//! The integration tests of the crate, as one binary.
+//! What the store promises, tried on real files: nothing acknowledged is lost, whatever happens to the process, the disk or the file.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+mod audit;
+mod help;
+mod items;
+mod leases;
+mod search;
+mod threads;

@@ -1,0 +1,174 @@
+//! Step 4, policy: deny > ask > allow > fallback, under the posture.
+//!
+//! What no posture and no grant covers:
+//! * questions to the user and the acceptance of a plan: they *are* the user's decision;
+//! * memory: a person approves each change;
+//! * leaving the sandbox: rules say what may run, not that it may run unconfined. Posture `yolo` is the exception, because its promise is
+//!   to ask nothing, unless the turn has seen untrusted content: the sandbox is what bounds that;
+//! * while the turn has seen untrusted content, network, writes outside and the like are covered neither by posture `auto`, nor by an
+//!   accepted plan, nor by what was granted in the thread.
+
+use std::path::Path;
+
+use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Policy};
+use hanzo_protocol::engine::Posture;
+use hanzo_protocol::tool::Effect;
+
+use super::call::{with_call, with_name};
+use super::edge::{Edge, is_exposed};
+use super::types::{GateStep, Target};
+
+/// What lets a call run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// An allow rule.
+    Rule,
+    /// It only looks.
+    Reader,
+    /// The policy's mode for writers is `allow`.
+    Mode,
+    /// The posture.
+    Posture(Posture),
+    /// The user accepted a plan, and this is part of carrying it out.
+    Plan,
+    /// It is a question to the user, who answers it rather than approves it.
+    Question,
+    /// A person, through this face.
+    Person(String),
+    /// Nobody was there, and it stays inside the sandbox.
+    Sandbox,
+}
+
+impl Consent {
+    /// Whether it was given with files outside the sandbox in view.
+    pub(super) fn covers_outside(&self) -> bool {
+        matches!(self, Self::Rule | Self::Posture(_) | Self::Plan | Self::Person(_))
+    }
+
+    /// The word in the audit.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Reader => "reader",
+            Self::Mode => "mode",
+            Self::Posture(_) => "posture",
+            Self::Plan => "plan",
+            Self::Question => "question",
+            Self::Person(_) => "person",
+            Self::Sandbox => "sandbox",
+        }
+    }
+}
+
+/// What the policy says, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ruling {
+    pub(super) explanation: Explanation,
+    pub(super) outcome: Outcome,
+    pub(super) edge: Edge,
+    /// Untrusted content is about and the call could carry out what it asks for.
+    pub(super) exposed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Allowed(Consent),
+    Ask,
+    Denied,
+}
+
+/// What of a thread's state the policy depends on.
+pub(super) struct Standing<'a> {
+    /// The configured rules.
+    pub(super) configured: &'a Policy,
+    /// The same with what was granted in the thread.
+    pub(super) granted: &'a Policy,
+    /// Whether an accepted plan is being carried out.
+    pub(super) plan_is_accepted: bool,
+}
+
+/// Judges a call called `name`.
+pub(super) fn judge(
+    step: &GateStep,
+    standing: &Standing<'_>,
+    workspace: &Path,
+    name: &str,
+    target: &Target,
+    edge: Edge,
+) -> Ruling {
+    let exposed = is_exposed(step.taint, &target.reach, edge);
+    let policy = if exposed { standing.configured } else { standing.granted };
+    let explanation = explain(policy, workspace, name, target);
+    // What the call is by nature, whatever rules say about it. No command is a question.
+    let nature = match target.reach.effect {
+        Effect::Execute => Basis::ModeFallback,
+        _ => explain(&Policy::default(), workspace, name, target).basis,
+    };
+    let outcome = settle(step, standing, target, edge, exposed, &explanation, nature);
+    Ruling { explanation, outcome, edge, exposed }
+}
+
+fn settle(
+    step: &GateStep,
+    standing: &Standing<'_>,
+    target: &Target,
+    edge: Edge,
+    exposed: bool,
+    explanation: &Explanation,
+    nature: Basis,
+) -> Outcome {
+    if explanation.decision == Decision::Deny {
+        return Outcome::Denied;
+    }
+    match nature {
+        Basis::UserDecision if explanation.tool == "ui.ask" => return Outcome::Allowed(Consent::Question),
+        Basis::UserDecision | Basis::FreshApproval => return Outcome::Ask,
+        _ if edge == Edge::Memory => return Outcome::Ask,
+        _ => {}
+    }
+    let unconfined = edge == Edge::Unconfined;
+    let posture = match step.posture {
+        Posture::Auto if exposed => Posture::Ask,
+        Posture::Yolo if exposed && unconfined => Posture::Ask,
+        posture => posture,
+    };
+    if unconfined {
+        // An allow rule is about what runs, not about where.
+        return match (posture, explanation.under(posture)) {
+            (Posture::Yolo, Decision::Allow) => Outcome::Allowed(Consent::Posture(posture)),
+            _ => Outcome::Ask,
+        };
+    }
+    if explanation.decision == Decision::Allow {
+        return Outcome::Allowed(match explanation.basis {
+            Basis::Rule => Consent::Rule,
+            _ if target.reach.effect.is_read_only() => Consent::Reader,
+            _ => Consent::Mode,
+        });
+    }
+    if explanation.under(posture) == Decision::Allow {
+        return Outcome::Allowed(Consent::Posture(posture));
+    }
+    let by_plan = standing.plan_is_accepted && !exposed;
+    if by_plan && explanation.under(APPROVED_PLAN) == Decision::Allow {
+        return Outcome::Allowed(Consent::Plan);
+    }
+    Outcome::Ask
+}
+
+/// The decision by the canonical action; a deny or ask rule for the name that was called counts too.
+fn explain(policy: &Policy, workspace: &Path, name: &str, target: &Target) -> Explanation {
+    let Target { reach, arguments, .. } = target;
+    let canonical = with_call(reach, arguments, workspace, |call| policy.explain(call));
+    let tool = reach.action.split_once('.').map_or(reach.action.as_str(), |(tool, _)| tool);
+    if name == reach.action || name == tool {
+        return canonical;
+    }
+    let called = with_name(name, reach, arguments, workspace, |call| policy.explain(call));
+    let by_rule = matches!(called.basis, Basis::Rule | Basis::UnprovenDeny | Basis::UnprovenAsk);
+    if by_rule && called.decision > canonical.decision {
+        Explanation { tool: canonical.tool, ..called }
+    } else {
+        canonical
+    }
+}
