@@ -9,6 +9,7 @@ use hanzo_protocol::spawn::Spawner;
 use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
+use crate::proc::{Jobs, ProcOptions};
 
 /// What the tools of one thread share: where they work, how they start programs, where they keep content.
 pub struct Host {
@@ -24,6 +25,8 @@ pub struct Host {
     pub options: ToolOptions,
     /// What the thread has read and written.
     pub ledger: Ledger,
+    /// The processes it started. They end with the host, detached ones excepted.
+    pub jobs: Jobs,
 }
 
 impl Host {
@@ -34,7 +37,8 @@ impl Host {
         blobs: Arc<dyn BlobStore>,
         options: ToolOptions,
     ) -> Self {
-        Self { workspace, spawner, outside: None, blobs, options, ledger: Ledger::default() }
+        let jobs = Jobs::new(options.proc.jobs.clone());
+        Self { workspace, spawner, outside: None, blobs, options, ledger: Ledger::default(), jobs }
     }
 
     /// The same host with a way out of the sandbox.
@@ -57,11 +61,13 @@ pub struct ToolOptions {
     /// Where the tools keep what must outlive them: journals of edits under way, and locks. In the user's data directory, not
     /// in the workspace: nothing of ours may end up in a commit.
     pub data_dir: PathBuf,
+    /// How programs are run.
+    pub proc: ProcOptions,
 }
 
 impl ToolOptions {
     /// The usual choices, with state in `data_dir`.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into() }
+        Self { data_dir: data_dir.into(), proc: ProcOptions::default() }
     }
 }

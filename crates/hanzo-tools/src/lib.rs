@@ -3,6 +3,7 @@
 //! * [`contract`]: what an action is, and the [`contract::UnifiedTool`] that makes a tool of some.
 //! * [`host`]: what the tools of one thread share.
 //! * [`fs`]: files, and [`search`] in them.
+//! * [`proc`]: programs; [`vcs`]: git.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
 
@@ -11,8 +12,10 @@ pub mod contract;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+pub mod proc;
 pub mod registry;
 pub mod search;
+pub mod vcs;
 
 pub use host::{Host, ToolOptions};
 pub use registry::{Profile, Selection, toolset, unified};
