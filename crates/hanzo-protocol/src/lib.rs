@@ -1,7 +1,7 @@
 //! The types and traits every part of hanzo-dev speaks, and nothing else: no I/O, no vendor.
 //!
 //! * [`message`]: what is said to a model and what it answers.
-//! * [`tool`], [`envelope`], [`primitives`]: the tool contract.
+//! * [`tool`], [`envelope`], [`primitives`]: the tool contract. [`render`]: what a model reads of it.
 //! * [`item`], [`event`], [`engine`]: the engine API, thread → turn → item.
 //! * [`roles`]: what a turn needs filled. [`spawn`]: how processes are started. [`blob`]: where content is kept.
 //! * [`ids`], [`usage`]: identifiers, tokens and money.
@@ -17,6 +17,7 @@ pub mod ids;
 pub mod item;
 pub mod message;
 pub mod primitives;
+pub mod render;
 pub mod roles;
 pub mod schema;
 pub mod spawn;

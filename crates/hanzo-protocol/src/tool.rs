@@ -15,6 +15,7 @@ use crate::envelope::{Envelope, ErrorCode, ToolError};
 use crate::ids::{ThreadId, TraceId};
 use crate::item::Taint;
 use crate::message::{Attachment, ToolSchema};
+use crate::render;
 
 /// What a call does to the world. Everything that depends on it is derived from here: whether a call is read-only,
 /// may run beside others, or needs the network.
@@ -207,6 +208,13 @@ impl ToolResult {
         }
     }
 
+    /// The same result with the envelope it says in words.
+    #[must_use]
+    pub fn with_envelope(mut self, envelope: Value) -> Self {
+        self.envelope = Some(envelope);
+        self
+    }
+
     /// A call that went wrong.
     pub fn failure(error: impl Into<String>) -> Self {
         let error = error.into();
@@ -221,8 +229,7 @@ impl<T: Serialize + Clone> From<Envelope<T>> for ToolResult {
             Ok(value) => Self {
                 is_error: error.is_some(),
                 error,
-                envelope: Some(value.clone()),
-                ..Self::success(value.to_string())
+                ..Self::success(render::envelope(&value)).with_envelope(value)
             },
             Err(fault) => Self::failure(format!("the result cannot be written as JSON: {fault}")),
         }
@@ -348,7 +355,8 @@ mod tests {
     fn a_tool_has_a_name_a_description_and_a_schema_and_answers_in_the_envelope() {
         let result = run("echo", json!({"text": "hi"}));
         assert!(!result.is_error);
-        let envelope: Envelope = serde_json::from_str(&result.output).unwrap();
+        assert_eq!(result.output, "text: hi");
+        let envelope: Envelope = serde_json::from_value(result.envelope.unwrap()).unwrap();
         assert_eq!(envelope.outcome.unwrap(), json!({"text": "hi"}));
 
         let mut tools = ToolSet::default();
@@ -360,11 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn an_unlisted_name_can_be_called_and_is_not_advertised() {
+        let mut tools = ToolSet::default();
+        tools.insert(Arc::new(Echo::new()));
+        tools.insert_unlisted("say", Arc::new(Echo::new()));
+        assert_eq!(tools.schemas().len(), 1);
+        assert!(tools.get("say").is_some());
+    }
+
+    #[test]
     fn a_tools_failure_is_a_result_the_model_can_read() {
         let result = run("echo", json!({"text": 5}));
         assert!(result.is_error);
         assert_eq!(result.error.as_deref(), Some("INVALID_ARGUMENTS: `text` must be a string"));
-        let envelope: Envelope = serde_json::from_str(&result.output).unwrap();
+        assert_eq!(result.output, "error INVALID_ARGUMENTS: `text` must be a string");
+        let envelope: Envelope = serde_json::from_value(result.envelope.unwrap()).unwrap();
         assert_eq!(envelope.outcome.unwrap_err().code, ErrorCode::InvalidArguments);
     }
 
