@@ -102,7 +102,8 @@ pub enum Command {
     ///
     /// Looks for keys of known vendors in the environment and for model servers on this machine (Ollama, LM Studio, llama.cpp,
     /// vLLM), and writes what it found, every other setting explained and commented out. A key itself is never written,
-    /// only the name of its variable. A file that is there already is never touched. Without an option it is the user's file.
+    /// only the name of its variable. In a file that is there already, providers it does not name yet are added and nothing
+    /// else is changed. Without an option it is the user's file; `--project` and `--local` only write the explained defaults.
     Setup {
         /// Write the project's settings, to be committed
         #[arg(long, conflicts_with = "local")]
@@ -110,6 +111,9 @@ pub enum Command {
         /// Write your own settings for this project, which git is told to ignore
         #[arg(long)]
         local: bool,
+        /// Look for a model server at URL too, such as `http://192.168.1.7:8080/v1`
+        #[arg(long, value_name = "URL", conflicts_with_all = ["project", "local"])]
+        probe: Vec<String>,
     },
 
     /// Show the settings in force and where they come from

@@ -36,7 +36,7 @@ pub fn demo(global: &Global, keep: Option<&Path>, printer: &mut Printer) -> Resu
     printer.note("the tools, the sandbox, the files, and a check that fails first and passes then.\n");
     printer.note(&format!("A repository to work on was made in {}\n", directory.display()));
     printer.note(&format!("> {PROMPT}\n"));
-    let player = recording::player("the demo", CASSETTE)?;
+    let player = recording::player("the demo", CASSETTE, directory)?;
     let global = Global { directory: Some(directory.to_owned()), model: None, config: global.config.clone() };
     let code = play(&global, player, PROMPT.to_owned(), OutputFormat::Text)?;
     printer.note("\nThat was the recording. To work on your own code with a model of your choice:\n");
@@ -55,7 +55,8 @@ pub fn replay(global: &Global, file: &Path, format: OutputFormat) -> Result<Exit
     };
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
     let prompt = recording::prompt(&text).ok_or_else(|| wrong(&"it does not say what was asked"))?;
-    let player = recording::player(&file.display().to_string(), &text)?;
+    let workspace = settings::inputs(global, settings::trust(false))?.workspace_root;
+    let player = recording::player(&file.display().to_string(), &text, &workspace)?;
     play(global, player, prompt, format)
 }
 

@@ -107,6 +107,8 @@ fn prepare(global: &Global, args: &RunArgs, output: &mut Output) -> Result<(Task
         (None, false) => ThreadChoice::New,
     };
     let prompts = prompts(args, &inputs, output)?;
+    let first = prompts.front().map(|prompt| prompt.text.as_str()).unwrap_or_default();
+    let wrap = args.record.as_deref().map(|file| recording::recorder(file, first, &inputs)).transpose()?;
     let task = Task {
         thread,
         workspace: inputs.workspace_root.clone(),
@@ -116,7 +118,6 @@ fn prepare(global: &Global, args: &RunArgs, output: &mut Output) -> Result<(Task
         prompts,
         schema,
     };
-    let wrap = args.record.as_deref().map(recording::recorder).transpose()?;
     let keep = if args.no_store { Keep::Nothing } else { Keep::Stored };
     Ok((task, RootOptions { inputs, keep, program: "hanzo-dev run", wrap, instead: None }))
 }

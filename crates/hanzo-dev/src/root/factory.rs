@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_config::{
-    BashJail, Isolation, LoadInputs, LoadedConfig, ReadScope, Settings, Tier, ToolProfile, settings_files,
+    BashJail, Isolation, LoadInputs, LoadedConfig, ReadScope, Settings, Tier, ToolProfile, Trust,
+    settings_files,
 };
+use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
+use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
@@ -76,8 +79,12 @@ impl Factory {
         let settings = config.settings();
         let policy = policy_from_settings(&config)?;
         let confined = self.confine(settings, &inputs)?;
-        let sandbox_config = sandbox_config(settings, &inputs, &self.data);
-        let tools = self.tools(&inputs, settings, &sandbox_config, &confined)?;
+        let workspace = self.workspace(&inputs, settings, &confined)?;
+        let tools = self.tools(settings, &workspace, &confined);
+        let trust = project_trust(&inputs, &config);
+        let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
+            .get(request.agent.unwrap_or(DEFAULT_AGENT))
+            .map_err(|error| agent_failure(&error))?;
         let places = Places {
             config: inputs.config_dir.clone().unwrap_or_else(|| self.data.join("config")),
             data: self.data.clone(),
@@ -95,6 +102,13 @@ impl Factory {
             tool_changes: None,
             sandbox: confined.state,
             hooks: hooks(settings, confined.spawner),
+            manifest,
+            // Nobody comes from elsewhere in this process yet.
+            remote: Capabilities::nothing(),
+            workspace,
+            trust,
+            resources: None,
+            commands: Vec::new(),
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
             notices: notices(&config),
@@ -139,23 +153,28 @@ impl Factory {
         })
     }
 
-    fn tools(
+    /// The directories the file tools work in, `/tmp` being the jail's.
+    fn workspace(
         &self,
         inputs: &LoadInputs,
         settings: &Settings,
-        sandbox: &SandboxConfig,
         confined: &Confined,
-    ) -> Result<ToolSet, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
+    ) -> Result<Arc<Workspace>, Failure> {
         let root = settings.sandbox.workspace_root.as_deref().unwrap_or(&inputs.workspace_root);
-        let mut workspace = Workspace::open(root, sandbox).map_err(|error| failed(&error))?;
+        let config = sandbox_config(settings, inputs, &self.data);
+        let opened = Workspace::open(root, &config);
+        let mut workspace = opened.map_err(|error| Failure::message(Exit::BadInput, error))?;
         if let Some(tmp) = &confined.tmp {
             let directory = std::fs::File::open(tmp)?.into();
             workspace = workspace.with_tmp(TmpMapping { alias: PathBuf::from("/tmp"), directory });
         }
+        Ok(Arc::new(workspace))
+    }
+
+    fn tools(&self, settings: &Settings, workspace: &Arc<Workspace>, confined: &Confined) -> ToolSet {
         let options = ToolOptions::new(self.data.join("tools"));
         let host = Host::new(
-            Arc::new(workspace),
+            Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::clone(&self.blobs),
             options,
@@ -169,10 +188,27 @@ impl Factory {
             },
             names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
         };
-        Ok(toolset(&Arc::new(host), &selection))
+        toolset(&Arc::new(host), &selection)
     }
 }
 
+/// Whether what the project brings along may be used: the user trusted it, and it is still what they trusted.
+fn project_trust(inputs: &LoadInputs, config: &LoadedConfig) -> ProjectTrust {
+    match inputs.trust {
+        Trust::Untrusted => ProjectTrust::Untrusted,
+        _ if config.disabled().is_empty() => ProjectTrust::Trusted,
+        _ => ProjectTrust::Untrusted,
+    }
+}
+
+fn agent_failure(error: &AgentError) -> Failure {
+    let exit = match error {
+        AgentError::Untrusted { .. } => Exit::Untrusted,
+        AgentError::Unknown { .. } => Exit::BadInput,
+        _ => Exit::Config,
+    };
+    Failure::message(exit, error)
+}
 
 impl ThreadFactory for Factory {
     fn open<'a>(&'a self, request: OpenThread<'a>) -> BoxFuture<'a, Result<ThreadParts, EngineError>> {
