@@ -7,6 +7,8 @@ mod cards;
 mod output;
 mod result;
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
