@@ -18,7 +18,9 @@ pub enum ProviderError {
         known: Vec<String>,
     },
     /// The address cannot be used.
-    #[error("provider `{provider}` has the unusable `base_url` `{url}`: {reason}\n\nhint: write it like `https://api.example.com/v1`")]
+    #[error(
+        "provider `{provider}` has the unusable `base_url` `{url}`: {reason}\n\nhint: write it like `https://api.example.com/v1`"
+    )]
     BaseUrl {
         /// The provider's name.
         provider: String,
@@ -28,7 +30,9 @@ pub enum ProviderError {
         reason: String,
     },
     /// A header or the credential has characters HTTP does not allow.
-    #[error("provider `{provider}` has an unusable value for `{header}`: it holds characters no header may hold\n\nhint: look for line breaks or quotation marks pasted along with the key")]
+    #[error(
+        "provider `{provider}` has an unusable value for `{header}`: it holds characters no header may hold\n\nhint: look for line breaks or quotation marks pasted along with the key"
+    )]
     Header {
         /// The provider's name.
         provider: String,

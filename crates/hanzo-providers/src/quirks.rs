@@ -182,7 +182,8 @@ pub enum ReasoningEcho {
 impl Quirks {
     /// Reads quirks from options. Keys of `ours` belong to somebody else and are passed over.
     pub fn from_options(options: &Map<String, Value>) -> Result<Self, String> {
-        let quirks: Self = serde_json::from_value(Value::Object(options.clone())).map_err(|error| error.to_string())?;
+        let quirks: Self =
+            serde_json::from_value(Value::Object(options.clone())).map_err(|error| error.to_string())?;
         // A mistake in the quirks of a model is found now, not at its first request.
         for model in &quirks.models {
             quirks.overlaid(options, std::slice::from_ref(&model))?;
@@ -196,8 +197,9 @@ impl Quirks {
         for model in models {
             merged.extend(model.quirks.clone());
         }
-        serde_json::from_value(Value::Object(merged))
-            .map_err(|error| format!("models, `{}`: {error}", models.last().map_or("", |model| &model.r#match)))
+        serde_json::from_value(Value::Object(merged)).map_err(|error| {
+            format!("models, `{}`: {error}", models.last().map_or("", |model| &model.r#match))
+        })
     }
 }
 
@@ -262,10 +264,13 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        for (pattern, name) in [("gpt-5*", "gpt-5-mini"), ("*", ""), ("a*b*c", "aXbYc"), ("x", "x"), ("*/r1", "d/r1")] {
+        for (pattern, name) in
+            [("gpt-5*", "gpt-5-mini"), ("*", ""), ("a*b*c", "aXbYc"), ("x", "x"), ("*/r1", "d/r1")]
+        {
             assert!(fits(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("gpt-5*", "gpt-4"), ("x", "xy"), ("a*b", "ab c"), ("", "x"), ("ab*b", "ab")] {
+        for (pattern, name) in [("gpt-5*", "gpt-4"), ("x", "xy"), ("a*b", "ab c"), ("", "x"), ("ab*b", "ab")]
+        {
             assert!(!fits(pattern, name), "{pattern} {name}");
         }
     }

@@ -38,7 +38,8 @@ impl Registry {
         let mut registry = Self::new();
         registry.register(openai::KIND, |config| Ok(Arc::new(openai::OpenAi::new(config)?)));
         registry.register(anthropic::KIND, |config| Ok(Arc::new(anthropic::Anthropic::new(config)?)));
-        registry.register(cassette::REPLAY_KIND, |config| Ok(Arc::new(cassette::Replay::from_config(&config)?)));
+        registry
+            .register(cassette::REPLAY_KIND, |config| Ok(Arc::new(cassette::Replay::from_config(&config)?)));
         registry
     }
 
