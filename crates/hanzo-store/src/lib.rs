@@ -1,9 +1,15 @@
 //! Threads, items, audit records and content of hanzo-dev, kept so that nothing acknowledged is lost.
 //!
 //! * [`Store`]: threads, items, audit records, checkpoints and the search over them; [`SqliteStore`] keeps them in one file.
-//! * `FileBlobs`: content by its hash.
+//! * [`FileBlobs`]: content by its hash. [`Checkpointer`]: the files of a workspace, to be taken back.
+//! * [`export`]: threads as documents, and back.
+//! * [`AuditBuffer`]: audit records that are written together.
 
+mod audit_buffer;
+mod blobs;
+mod checkpoint;
 mod error;
+pub mod export;
 mod lease;
 mod model;
 mod process;
@@ -11,6 +17,12 @@ mod sqlite;
 mod store;
 mod text;
 
+pub use audit_buffer::AuditBuffer;
+pub use blobs::{FileBlobs, Swept};
+pub use checkpoint::{
+    ChangedSince, Checkpoint, CheckpointLimits, Checkpointer, FileChange, LeftOut, LeftOutWhy, NotRestored, RestoreOptions,
+    Restored,
+};
 pub use error::StoreError;
 pub use lease::{Holder, Lease};
 pub use model::{

@@ -37,6 +37,14 @@ pub trait Store: Send + Sync {
     /// ids of their own and keep order, visibility and time.
     fn fork_thread(&self, source: ThreadId, until: Option<ItemId>, record: ThreadRecord) -> Stored<'_, ()>;
 
+    /// Keeps a whole thread that comes from elsewhere, as it is: all of it, or nothing.
+    fn import_thread(
+        &self,
+        record: ThreadRecord,
+        items: Vec<StoredItem>,
+        audit: Vec<AuditEntry>,
+    ) -> Stored<'_, ()>;
+
     /// Takes the one lease to write to a thread. A holder whose process is gone loses it at once;
     /// [`StoreError::Held`] says who has it otherwise.
     fn claim(&self, id: ThreadId, holder: Holder) -> Stored<'_, Lease>;

@@ -190,6 +190,15 @@ impl Store for SqliteStore {
         Box::pin(self.write(move |writer| Box::pin(threads::fork(writer, source, until, record))))
     }
 
+    fn import_thread(
+        &self,
+        record: ThreadRecord,
+        items: Vec<StoredItem>,
+        audit: Vec<AuditEntry>,
+    ) -> Stored<'_, ()> {
+        Box::pin(self.write(move |writer| Box::pin(threads::import(writer, record, items, audit))))
+    }
+
     fn claim(&self, id: ThreadId, holder: Holder) -> Stored<'_, Lease> {
         Box::pin(claims::claim(self.clone(), id, holder))
     }

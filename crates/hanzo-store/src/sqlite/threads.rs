@@ -15,9 +15,9 @@ use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::script::{Ran, Script};
-use super::write::{first_seq, integer, json, last_seq, nanoseconds, put_item};
+use super::write::{first_seq, integer, json, last_seq, nanoseconds, put_audit, put_item};
 use super::{Connection, Writer, read};
-use crate::{ItemQuery, StoreError, ThreadChange, ThreadFilter, ThreadRecord, text};
+use crate::{AuditEntry, ItemQuery, StoreError, StoredItem, ThreadChange, ThreadFilter, ThreadRecord, text};
 
 type Wrong = Box<dyn std::error::Error>;
 
@@ -315,26 +315,44 @@ pub(super) async fn fork(
         items.truncate(last + 1);
     }
     let id = record.id();
-    create(writer, record).await?;
-    let key = writer.key(id, DOING).await?;
-    let mut script = Script::default();
     for stored in &mut items {
         stored.item.id = ItemId::new();
         stored.item.thread_id = id;
-        put_item(&mut script, key, stored)?;
     }
-    script
-        .step(
-            "UPDATE threads SET forked_from = ?, \
-             cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM items WHERE thread = ?)) WHERE key = ?",
-        )
-        .bind(source.as_uuid())
-        .bind(key)
-        .bind(key);
-    if let Err(error) = script.transact(&mut writer.connection, DOING).await {
+    let last = items.iter().map(|stored| stored.cursor).max().unwrap_or_default();
+    let mut record = record;
+    record.forked_from = Some(source);
+    record.summary.cursor = record.summary.cursor.max(last);
+    import(writer, record, items, Vec::new()).await
+}
+
+/// Keeps a whole thread.
+pub(super) async fn import(
+    writer: &mut Writer,
+    record: ThreadRecord,
+    items: Vec<StoredItem>,
+    audit: Vec<AuditEntry>,
+) -> Result<(), StoreError> {
+    const DOING: &str = "keep the thread";
+    let id = record.id();
+    create(writer, record).await?;
+    let key = writer.key(id, DOING).await?;
+    let mut script = Script::default();
+    let mut prepared = Ok(());
+    for stored in &items {
+        prepared = prepared.and_then(|()| put_item(&mut script, key, stored));
+    }
+    for entry in &audit {
+        prepared = prepared.and_then(|()| put_audit(&mut script, entry));
+    }
+    let written = match prepared {
+        Ok(()) if script.is_empty() => return Ok(()),
+        Ok(()) => script.transact(&mut writer.connection, DOING).await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    if written.is_err() {
         // All or nothing: the empty thread goes too.
         let _ = delete(writer, id).await;
-        return Err(error);
     }
-    Ok(())
+    written
 }

@@ -183,7 +183,8 @@ pub(super) fn put_item(script: &mut Script, key: i64, stored: &StoredItem) -> Re
     Ok(())
 }
 
-fn put_audit(script: &mut Script, entry: &AuditEntry) -> Result<(), StoreError> {
+/// Adds the statement that keeps an audit record.
+pub(super) fn put_audit(script: &mut Script, entry: &AuditEntry) -> Result<(), StoreError> {
     script
         .step("INSERT INTO audit (at, thread, tool, action, decision, json) VALUES (?, ?, ?, ?, ?, ?)")
         .bind(nanoseconds(entry.at))
