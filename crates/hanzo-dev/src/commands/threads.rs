@@ -121,8 +121,11 @@ async fn import(root: &Root, file: &Path, printer: &mut Printer) -> Result<(), F
         }
     };
     read.map_err(|error| wrong(&error))?;
-    let id = hanzo_store::import(root.store(), &text).await.map_err(|error| wrong(&error))?;
-    printer.line(&id.to_string())
+    let imported = hanzo_store::export::import(root.store(), &text).await.map_err(|error| wrong(&error))?;
+    if let Some(was) = imported.was {
+        printer.note(&format!("there is a thread {was} already, so this one has another id"));
+    }
+    printer.line(&imported.thread.to_string())
 }
 
 async fn delete(root: &Root, id: &str, printer: &mut Printer) -> Result<(), Failure> {

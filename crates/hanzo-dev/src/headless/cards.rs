@@ -172,6 +172,7 @@ mod tests {
         ToolCallItem {
             call_id: ToolCallId::new("c"),
             tool: tool.to_owned(),
+            called_as: None,
             arguments: arguments.to_owned(),
             effect: None,
             status,
