@@ -26,7 +26,8 @@ pub fn run(global: &Global, args: &AuditArgs, printer: &mut Printer) -> Result<(
             limit: Some(args.limit),
             ..AuditFilter::default()
         };
-        let page = root.store().audit(filter).await.map_err(|error| Failure::message(Exit::Failure, error))?;
+        let page =
+            root.store().audit(filter).await.map_err(|error| Failure::message(Exit::Failure, error))?;
         for entry in &page.entries {
             let text = if args.json { serde_json::to_string(entry).unwrap_or_default() } else { line(entry) };
             printer.line(&text)?;
@@ -48,7 +49,8 @@ fn line(entry: &AuditEntry) -> String {
         _ => entry.tool.clone(),
     };
     let id = entry.thread.to_string();
-    let mut text = format!("{:.0}  {}  {:<14}  {:<8}", entry.at, &id[..id.len().min(13)], tool, entry.decision);
+    let mut text =
+        format!("{:.0}  {}  {:<14}  {:<8}", entry.at, &id[..id.len().min(13)], tool, entry.decision);
     if let Some(subject) = &entry.subject {
         let subject = subject.lines().next().unwrap_or_default();
         text.push_str("  ");
@@ -72,7 +74,10 @@ fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
         return Ok(at);
     }
     if let Ok(date) = text.parse::<jiff::civil::Date>() {
-        return date.to_zoned(jiff::tz::TimeZone::UTC).map(|at| at.timestamp()).map_err(|error| wrong(text, &error));
+        return date
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .map(|at| at.timestamp())
+            .map_err(|error| wrong(text, &error));
     }
     let unit = text.chars().last().unwrap_or_default();
     let seconds = match unit {

@@ -104,7 +104,10 @@ impl DemoPlace {
             return Ok(Self::Temporary(path.canonicalize()?));
         };
         let wrong = |what: &dyn std::fmt::Display| {
-            Failure::message(Exit::BadInput, format!("cannot make the demo in {}: {what}", directory.display()))
+            Failure::message(
+                Exit::BadInput,
+                format!("cannot make the demo in {}: {what}", directory.display()),
+            )
         };
         std::fs::create_dir_all(directory).map_err(|error| wrong(&error))?;
         if std::fs::read_dir(directory).map_err(|error| wrong(&error))?.next().is_some() {

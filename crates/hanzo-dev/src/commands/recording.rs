@@ -36,7 +36,8 @@ pub fn recorder(file: &Path, prompt: &str, inputs: &LoadInputs) -> Result<Wrap, 
 pub fn player(name: &str, text: &str, workspace: &Path) -> Result<Arc<dyn ApiClient>, Failure> {
     let options = ReplayOptions { substitutions: substitutions(workspace), ..ReplayOptions::default() };
     let replay = Replay::from_text("replay", text, options);
-    let replay = replay.map_err(|what| Failure::message(Exit::BadInput, format!("cannot play {name}: {what}")))?;
+    let replay =
+        replay.map_err(|what| Failure::message(Exit::BadInput, format!("cannot play {name}: {what}")))?;
     Ok(Arc::new(replay))
 }
 

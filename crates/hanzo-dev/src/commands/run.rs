@@ -174,7 +174,8 @@ fn piped(has_prompt: bool, output: &mut Output) -> Result<String, Failure> {
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() || (has_prompt && !comes(&stdin)) {
         if !stdin.is_terminal() {
-            output.notice("nothing came from standard input, so it is left out; redirect it from `/dev/null`");
+            output
+                .notice("nothing came from standard input, so it is left out; redirect it from `/dev/null`");
         }
         return Ok(String::new());
     }
@@ -238,7 +239,8 @@ fn attach(prompt: &mut Prompt, directory: &Path, file: &Path) -> Result<(), Fail
         Some("webp") => "image/webp",
         Some("pdf") => "application/pdf",
         _ => {
-            let text = String::from_utf8(bytes).map_err(|_| wrong("is neither text nor an image".to_owned()))?;
+            let text =
+                String::from_utf8(bytes).map_err(|_| wrong("is neither text nor an image".to_owned()))?;
             prompt.text = format!("{}\n\n<file path=\"{shown}\">\n{}\n</file>", prompt.text, text.trim_end());
             return Ok(());
         }

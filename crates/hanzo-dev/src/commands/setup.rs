@@ -108,7 +108,8 @@ fn look(inputs: &LoadInputs, more: &[String], printer: &mut Printer) -> Vec<Foun
     for url in more {
         match probe::Place::given(url) {
             Some(place) => places.push(place),
-            None => printer.warning(&format!("`--probe {url}` is not an address such as `http://127.0.0.1:8080/v1`")),
+            None => printer
+                .warning(&format!("`--probe {url}` is not an address such as `http://127.0.0.1:8080/v1`")),
         }
     }
     found.extend(probe::all(&places));

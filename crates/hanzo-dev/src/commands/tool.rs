@@ -100,7 +100,8 @@ async fn list(root: &Root, thread: &ThreadSummary, printer: &mut Printer) -> Res
     for tool in &listed.entries {
         let name = tool["name"].as_str().unwrap_or_default();
         let about = tool["description"].as_str().unwrap_or_default();
-        let about = about.split_inclusive(['.', '\n']).next().unwrap_or_default().trim_end_matches(['.', '\n']);
+        let about =
+            about.split_inclusive(['.', '\n']).next().unwrap_or_default().trim_end_matches(['.', '\n']);
         printer.line(&format!("{name:<6}  {about}"))?;
     }
     Ok(Exit::Ok)

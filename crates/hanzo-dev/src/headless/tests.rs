@@ -84,7 +84,9 @@ impl Script {
             Request::ThreadList(_) => {
                 Response::ThreadList(Page { entries: vec![self.thread.clone()], next: None })
             }
-            Request::List(_) => Response::List(Listed { entries: vec![json!({"name": "fs", "reference": "p/m"})] }),
+            Request::List(_) => {
+                Response::List(Listed { entries: vec![json!({"name": "fs", "reference": "p/m"})] })
+            }
             Request::TurnStart(_) => {
                 match self.turns.lock().unwrap().pop_front().expect("a turn of the script") {
                     Turn::Events(events) => events.into_iter().for_each(|event| self.emit(event)),
@@ -151,8 +153,7 @@ fn calls(tool: &str, status: ToolCallStatus) -> EventContent {
 fn rests(ended: TurnEnd, refused: u32) -> EventContent {
     let usage = Usage { input_tokens: 10, cache_read_tokens: 90, output_tokens: 7, ..Usage::default() };
     let cost = Some(Cost::from_nano_usd(2_000_000));
-    let summary =
-        TurnSummary { ended, steps: 2, usage, cost, checkpoint: None, refused, prefix_breaks: 0 };
+    let summary = TurnSummary { ended, steps: 2, usage, cost, checkpoint: None, refused, prefix_breaks: 0 };
     EventContent::TurnCompleted { turn_id: TurnId::new(), summary }
 }
 
@@ -255,7 +256,10 @@ fn text_is_the_last_word_alone_and_progress_is_elsewhere() {
     assert_eq!(ran.data.text(), "All is well.\n");
     let progress = ran.messages.text();
     assert!(progress.starts_with("proc.exec  true  5 ms\n"), "{progress}");
-    assert!(progress.contains("2 model requests · 100 tokens in, 7 out · 90 % from the cache · $0.0020"), "{progress}");
+    assert!(
+        progress.contains("2 model requests · 100 tokens in, 7 out · 90 % from the cache · $0.0020"),
+        "{progress}"
+    );
 }
 
 #[test]
@@ -297,7 +301,10 @@ fn each_end_of_a_turn_has_its_code() {
         let ran = ran(vec![says("so far"), rests(ended, 0)], OutputFormat::Json);
         assert_eq!(ran.exit, exit);
         let result = &ran.data.lines()[0];
-        assert_eq!((&result["exit_code"], &result["is_error"]), (&json!(exit.code()), &json!(exit != Exit::Ok)));
+        assert_eq!(
+            (&result["exit_code"], &result["is_error"]),
+            (&json!(exit.code()), &json!(exit != Exit::Ok))
+        );
         assert_eq!(result["result"], "so far", "what there is of an answer is given");
     }
 }

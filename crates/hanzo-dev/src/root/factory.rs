@@ -115,7 +115,12 @@ impl Factory {
         })
     }
 
-    fn catalogue(&self, config: &Arc<LoadedConfig>, inputs: &LoadInputs, jail: Option<Arc<LazyJail>>) -> Catalogue {
+    fn catalogue(
+        &self,
+        config: &Arc<LoadedConfig>,
+        inputs: &LoadInputs,
+        jail: Option<Arc<LazyJail>>,
+    ) -> Catalogue {
         let (record, instead) = (Arc::clone(&self.wrap), self.instead.clone());
         let wrap: Wrap = Arc::new(move |client| {
             let client = record(client);
@@ -173,13 +178,9 @@ impl Factory {
 
     fn tools(&self, settings: &Settings, workspace: &Arc<Workspace>, confined: &Confined) -> ToolSet {
         let options = ToolOptions::new(self.data.join("tools"));
-        let host = Host::new(
-            Arc::clone(workspace),
-            Arc::clone(&confined.spawner),
-            Arc::clone(&self.blobs),
-            options,
-        )
-        .with_outside(Arc::clone(&confined.outside));
+        let host =
+            Host::new(Arc::clone(workspace), Arc::clone(&confined.spawner), Arc::clone(&self.blobs), options)
+                .with_outside(Arc::clone(&confined.outside));
         let selection = Selection {
             enabled: settings.tools.enabled.clone(),
             profile: match settings.tools.profile {

@@ -5,15 +5,14 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use hanzo_config::Settings;
-use hanzo_hooks::{
-    BoxFuture, Captured, Hook, HookEnd, HookOutput, HookRun, HookSpawner, Hooks, StartError,
-};
+use hanzo_hooks::{BoxFuture, Captured, Hook, HookEnd, HookOutput, HookRun, HookSpawner, Hooks, StartError};
 use hanzo_protocol::spawn::{ProcessStatus, SpawnRequest, Spawner, Stdin, Streams};
 
 /// The hooks of `settings`, run by `spawner`.
 pub fn hooks(settings: &Settings, spawner: Arc<dyn Spawner>) -> Arc<Hooks> {
     // Both types are the settings file's own form.
-    let read = |hook: &hanzo_config::Hook| serde_json::from_value::<Hook>(serde_json::to_value(hook).ok()?).ok();
+    let read =
+        |hook: &hanzo_config::Hook| serde_json::from_value::<Hook>(serde_json::to_value(hook).ok()?).ok();
     let list = settings.hooks.iter().filter_map(read).collect();
     Arc::new(Hooks::new(list, Arc::new(InJail(spawner))))
 }

@@ -50,7 +50,15 @@ impl Catalogue {
                 providers.extend(implied(preset, key));
             }
         }
-        Self { config, providers, registry: Registry::standard(), wrap, failures, instead, clients: Mutex::default() }
+        Self {
+            config,
+            providers,
+            registry: Registry::standard(),
+            wrap,
+            failures,
+            instead,
+            clients: Mutex::default(),
+        }
     }
 
     fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, Failure> {
@@ -89,12 +97,14 @@ impl Catalogue {
     fn find<'c>(&'c self, reference: Option<&'c str>) -> Result<ModelRef<'c>, Failure> {
         let reference = reference.or(self.config.settings().model.as_deref());
         let Some(reference) = reference else {
-            return first_usable_model(&self.providers, |provider| self.is_usable(provider)).ok_or_else(|| {
-                let Some(provider) = self.providers.first() else {
-                    return Failure::message(Exit::Auth, NO_MODEL);
-                };
-                Self::no_key(provider)
-            });
+            return first_usable_model(&self.providers, |provider| self.is_usable(provider)).ok_or_else(
+                || {
+                    let Some(provider) = self.providers.first() else {
+                        return Failure::message(Exit::Auth, NO_MODEL);
+                    };
+                    Self::no_key(provider)
+                },
+            );
         };
         resolve_model(&self.providers, reference).or_else(|error| self.unlisted(reference, error))
     }
@@ -119,7 +129,8 @@ impl Catalogue {
             (&error, presets::find(wanted))
             && let Some(name) = preset.api_key_env.first()
         {
-            let text = format!("there is no key for `{wanted}`\n\nhint: set `{name}`, and run `hanzo-dev setup`");
+            let text =
+                format!("there is no key for `{wanted}`\n\nhint: set `{name}`, and run `hanzo-dev setup`");
             return Err(Failure::message(Exit::Auth, text));
         }
         if matches!(error, ModelError::NoProviders) {
@@ -197,7 +208,10 @@ fn implied(preset: &Preset, key: &str) -> Option<Provider> {
     entry.insert("name".to_owned(), json!(preset.name));
     entry.insert("kind".to_owned(), json!(preset.kind));
     entry.insert("api_key_env".to_owned(), json!(key));
-    entry.insert("models".to_owned(), json!(preset.models.iter().map(|model| &model.name).collect::<Vec<_>>()));
+    entry.insert(
+        "models".to_owned(),
+        json!(preset.models.iter().map(|model| &model.name).collect::<Vec<_>>()),
+    );
     if let Some(model) = &preset.default_model {
         entry.insert("default".to_owned(), json!(model));
     }

@@ -7,8 +7,7 @@ use crate::exit::Failure;
 /// Two workers: what a tool or the store does never waits for what a face writes to a slow reader, and more threads would
 /// only cost memory.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(future);
     // What still blocks (a reader of a terminal, a name lookup) must not keep the process.
     runtime.shutdown_timeout(std::time::Duration::from_millis(100));

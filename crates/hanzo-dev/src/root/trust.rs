@@ -38,7 +38,10 @@ impl TrustFile {
     fn decide(&self, decision: &WorkspaceTrust) -> Result<(), EngineError> {
         let refuse = |kind, message: String| EngineError { kind, message };
         let path = self.path().ok_or_else(|| {
-            refuse(EngineErrorKind::InvalidParams, "nothing says where your settings belong; set `HOME`".into())
+            refuse(
+                EngineErrorKind::InvalidParams,
+                "nothing says where your settings belong; set `HOME`".into(),
+            )
         })?;
         let mut inputs = self.inputs.clone();
         inputs.cwd.clone_from(&decision.workspace);
@@ -57,8 +60,9 @@ impl TrustFile {
         } else {
             all.remove(&decision.workspace);
         }
-        write(&path, &all)
-            .map_err(|error| refuse(EngineErrorKind::Store, format!("cannot write {}: {error}", path.display())))
+        write(&path, &all).map_err(|error| {
+            refuse(EngineErrorKind::Store, format!("cannot write {}: {error}", path.display()))
+        })
     }
 }
 
@@ -94,8 +98,7 @@ mod tests {
         std::fs::create_dir_all(workspace.join(".hanzo")).unwrap();
         let settings = workspace.join(".hanzo/settings.toml");
         std::fs::write(&settings, "approval = \"yolo\"\n").unwrap();
-        let environment: Environment =
-            [("HOME", home.path().to_str().unwrap())].into_iter().collect();
+        let environment: Environment = [("HOME", home.path().to_str().unwrap())].into_iter().collect();
         let inputs = LoadInputs::new(&workspace, environment);
         let file = TrustFile::new(inputs.clone());
         assert_eq!(file.trust(&workspace), Trust::Untrusted);

@@ -3,7 +3,9 @@
 mod bad_input;
 mod basics;
 mod config;
+mod engine_commands;
 mod permissions;
+mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod setup;

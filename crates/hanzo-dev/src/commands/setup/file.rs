@@ -38,7 +38,8 @@ pub fn write(path: &Path, found: &[Found]) -> Result<Written, Failure> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed("read", &error))?;
     if path.extension().is_some_and(|ending| ending == "json") {
-        let missing: Vec<&Found> = found.iter().filter(|entry| !text.contains(&format!("\"{}\"", entry.name))).collect();
+        let missing: Vec<&Found> =
+            found.iter().filter(|entry| !text.contains(&format!("\"{}\"", entry.name))).collect();
         if missing.is_empty() {
             return Ok(Written::Nothing);
         }
@@ -126,9 +127,7 @@ fn added(text: &str, found: &[Found]) -> Result<Option<(String, Vec<String>)>, S
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
     let list = document.entry("providers").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
     let list = list.as_array_of_tables_mut().ok_or("`providers` is not a list of tables")?;
-    let named = |name: &str| {
-        list.iter().any(|entry| entry.get("name").and_then(Item::as_str) == Some(name))
-    };
+    let named = |name: &str| list.iter().any(|entry| entry.get("name").and_then(Item::as_str) == Some(name));
     let missing: Vec<&Found> = found.iter().filter(|entry| !named(&entry.name)).collect();
     if missing.is_empty() {
         return Ok(None);

@@ -98,7 +98,9 @@ fn get(url: &str) -> Option<String> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     // HTTP/1.0: no chunks, and the answer ends with the connection.
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: application/json\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     // A server that keeps the connection open in spite of being asked not to has said what it has to say.
@@ -115,7 +117,9 @@ fn unchunked(body: &str) -> String {
     let mut out = String::new();
     let mut rest = body;
     while let Some((size, after)) = rest.split_once("\r\n") {
-        let Ok(size) = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16) else { break };
+        let Ok(size) = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16) else {
+            break;
+        };
         let Some(chunk) = after.get(..size).filter(|_| size > 0) else { break };
         out.push_str(chunk);
         rest = after.get(size..).map(|rest| rest.trim_start_matches("\r\n")).unwrap_or_default();
