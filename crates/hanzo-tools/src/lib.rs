@@ -12,6 +12,7 @@ pub mod contract;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+mod patch;
 pub mod proc;
 pub mod registry;
 pub mod search;

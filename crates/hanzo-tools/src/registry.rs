@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hanzo_protocol::tool::{Tool, ToolSet};
 
-use crate::alias::{self, AliasTool};
+use crate::alias;
 use crate::contract::{ToolBuilder, UnifiedTool};
 use crate::host::Host;
 
@@ -89,6 +89,9 @@ fn selected(host: &Arc<Host>, selection: &Selection) -> Vec<Arc<UnifiedTool>> {
 
 /// The tools of a thread: those of the profile are listed, all other names can be called unless that is switched off.
 pub fn toolset(host: &Arc<Host>, selection: &Selection) -> ToolSet {
+    // What a process that died left half done is put right before anybody looks. It cannot be reported here; the next edit
+    // runs into whatever keeps it from working, and says so.
+    let _ = crate::fs::recover(host);
     let tools = selected(host, selection);
     let mut set = ToolSet::default();
     match selection.profile {
@@ -117,5 +120,3 @@ pub fn toolset(host: &Arc<Host>, selection: &Selection) -> ToolSet {
     }
     set
 }
-
-const _: fn(AliasTool) -> Arc<dyn Tool> = |tool| Arc::new(tool);

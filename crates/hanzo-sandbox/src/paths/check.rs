@@ -142,7 +142,7 @@ fn is_secret_of_a_process(location: &Path, near: BorrowedFd<'_>) -> bool {
 }
 
 /// A file with several names may be a listed file under another one.
-fn other_name_of(set: &PathSet, stat: &Stat) -> Option<std::path::PathBuf> {
+pub(super) fn other_name_of(set: &PathSet, stat: &Stat) -> Option<std::path::PathBuf> {
     use std::os::unix::fs::MetadataExt as _;
 
     if stat.st_nlink < 2 || !sys::file_type(stat).is_file() {

@@ -39,11 +39,13 @@ mod replace;
 mod resolve;
 mod roots;
 mod sys;
+mod walk;
 
 pub use error::{Access, Link, PathError, SpecialKind};
 pub use ops::{DirEntry, FileKind, ListDir, Metadata, Overwrite, WriteMode};
 pub use replace::Staged;
 pub use resolve::Facilities;
+pub use walk::OpenDir;
 
 use resolve::Resolver;
 use roots::{Root, RootKind, Roots};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access as Permission, AtFlags, FileType, Mode, OFlags},
+    fs::{Access as Permission, AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::Errno,
 };
 
@@ -109,6 +109,35 @@ impl Staged {
         rustix::fs::renameat(&self.entry.parent, &self.temporary, &self.entry.parent, &self.name)
             .map_err(|errno| failed("write", &self.path, errno))?;
         self.is_committed = true;
+        self.flush_directory()
+    }
+
+    /// Puts the new content in place if the name is free, and fails if it is not; the system decides in one step. The directory
+    /// is not flushed.
+    pub fn commit_new(&mut self) -> Result<(), PathError> {
+        let (parent, flags) = (&self.entry.parent, RenameFlags::NOREPLACE);
+        rustix::fs::renameat_with(parent, &self.temporary, parent, &self.name, flags)
+            .map_err(|errno| failed("create", &self.path, errno))?;
+        self.is_committed = true;
+        Ok(())
+    }
+
+    /// Swaps the new content with what is there, in one step: the temporary name then holds the old file, to be compared with
+    /// what the caller took it for. A second call swaps back. Dropping removes whatever the temporary name holds. The
+    /// directory is not flushed.
+    pub fn exchange(&self) -> Result<(), PathError> {
+        let (parent, flags) = (&self.entry.parent, RenameFlags::EXCHANGE);
+        rustix::fs::renameat_with(parent, &self.temporary, parent, &self.name, flags)
+            .map_err(|errno| failed("write", &self.path, errno))
+    }
+
+    /// Leaves the temporary name as it is when this is dropped: a journal knows of it.
+    pub fn leave(mut self) {
+        self.is_committed = true;
+    }
+
+    /// Flushes the directory the file is in.
+    pub fn flush_directory(&self) -> Result<(), PathError> {
         // A path-only descriptor cannot be flushed. A directory that may be searched but not listed cannot be
         // opened for it; the rename has happened all the same.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS;

@@ -11,6 +11,7 @@ use hanzo_protocol::tool::{Effect, ReachConfinement, TimeLimit, ToolContext};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::cursor;
 use crate::host::Host;
@@ -69,6 +70,11 @@ pub trait Action: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers.
     type Output: Serialize + JsonSchema + Send;
+
+    /// Rewrites arguments that say the same in another shape, before they are checked.
+    fn prepare(arguments: Map<String, Value>) -> Map<String, Value> {
+        arguments
+    }
 
     /// What a call with this input does to the world.
     fn effect(&self, input: &Self::Input) -> Effect;

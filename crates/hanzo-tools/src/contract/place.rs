@@ -72,7 +72,11 @@ pub fn place_of(workspace: &Workspace, real: &Path) -> Place {
     if inside.into_iter().any(|root| real.starts_with(root)) { Place::Inside } else { Place::Outside }
 }
 
-/// The real path of the longest part that exists, with the rest behind it.
+/// Where a path is or would be: the real path of the longest part that exists, with the rest behind it.
+pub fn resolve(workspace: &Workspace, path: &Path) -> PathBuf {
+    resolve_what_exists(workspace, &workspace.path().join(path))
+}
+
 fn resolve_what_exists(workspace: &Workspace, path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         let located = workspace.locate(ancestor, Access::Read).ok();

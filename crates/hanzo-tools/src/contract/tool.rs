@@ -223,6 +223,7 @@ impl UnifiedTool {
         };
         let input = action.input_schema();
         let fields = input.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let arguments = action.prepare(arguments);
         let arguments = validate::normalise(arguments, action.field_aliases(), fields)?;
         let arguments = Value::Object(arguments);
         validate::check(&arguments, input, "")?;
@@ -342,6 +343,7 @@ pub(super) trait ErasedAction: Send + Sync {
     fn input_schema(&self) -> &Value;
     fn exact_schema(&self) -> &Value;
     fn output_schema(&self) -> Value;
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value>;
     fn facts(&self, arguments: &Map<String, Value>) -> Result<Facts, ToolError>;
     fn run<'a>(
         &'a self,
@@ -407,6 +409,10 @@ impl<A: Action> ErasedAction for Erased<A> {
 
     fn output_schema(&self) -> Value {
         schema::of::<A::Output>()
+    }
+
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        A::prepare(arguments)
     }
 
     fn facts(&self, arguments: &Map<String, Value>) -> Result<Facts, ToolError> {

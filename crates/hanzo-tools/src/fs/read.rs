@@ -1,14 +1,14 @@
 //! `fs.read`.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_protocol::primitives::{ContentHash, FileUri, PageCursor, Position, Range};
-use hanzo_protocol::tool::{Effect, Place, ToolCaller};
+use hanzo_protocol::tool::{Effect, ToolCaller};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ const DEFAULT_LINES: u32 = 2000;
 /// Bytes of text in one answer: what is below the cap of every tool result, so that nothing is cut afterwards.
 const MAX_BYTES: usize = 40_000;
 /// The largest file that is read at all.
-const MAX_FILE: u64 = 64 << 20;
+pub(super) const MAX_FILE: u64 = 64 << 20;
 /// The largest image that is handed to a model.
 const MAX_IMAGE: usize = 5 << 20;
 
@@ -50,8 +50,9 @@ pub(super) struct ReadInput {
 /// The answer of `fs.read`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ReadOutput {
-    /// The file.
-    uri: FileUri,
+    /// The file; none for a ref.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<FileUri>,
     /// The hash of the whole file, for `base_hash`.
     hash: ContentHash,
     /// The part that is here.
@@ -86,23 +87,29 @@ impl Action for Read {
     }
 
     fn targets(&self, input: &ReadInput) -> Vec<Target> {
-        vec![Target::read(&input.path)]
+        if input.path.starts_with(REF_PREFIX) { Vec::new() } else { vec![Target::read(&input.path)] }
     }
 
     async fn run(&self, call: &Call<'_>, input: ReadInput) -> Result<Answer<ReadOutput>, ToolError> {
-        let path = place::parse(&input.path)?;
-        let remote = call.context.caller == ToolCaller::Remote;
-        let loaded = call.blocking(move |host, _| load(host, path, remote)).await?;
+        let loaded = match input.path.strip_prefix(REF_PREFIX) {
+            Some(hash) => kept(call, hash).await?,
+            None => {
+                let path = place::parse(&input.path)?;
+                let caller = call.context.caller;
+                call.blocking(move |host, _| load(host, &path, caller)).await?
+            }
+        };
         let start = match call.position::<u32>(input.cursor.as_ref())? {
             Some(line) => Some(line),
             None => input.offset,
         };
         let named = input.encoding.as_deref().map(text::named).transpose()?;
-        call.host.ledger.saw(&loaded.real, &loaded.hash);
-        let taint = (loaded.place == Place::Outside).then_some(Taint::Outside);
+        if let Some(real) = &loaded.real {
+            call.host.ledger.saw(real, &loaded.hash);
+        }
         let size = loaded.bytes.len() as u64;
         let mut output = ReadOutput {
-            uri: place::uri(&loaded.real),
+            uri: loaded.real.as_deref().map(place::uri),
             hash: loaded.hash.clone(),
             range: None,
             lines: None,
@@ -118,7 +125,8 @@ impl Action for Read {
                 let mut answer = Answer::new(output);
                 if media_type.starts_with("image/") && loaded.bytes.len() <= MAX_IMAGE {
                     let base64 = base64::engine::general_purpose::STANDARD.encode(&loaded.bytes);
-                    let name = loaded.real.file_name().map(|name| name.to_string_lossy().into_owned());
+                    let name = loaded.real.as_deref().and_then(Path::file_name);
+                    let name = name.map(|name| name.to_string_lossy().into_owned());
                     let source = AttachmentSource::Inline { base64 };
                     answer.attachments.push(Attachment { media_type: media_type.into(), name, source });
                 }
@@ -139,48 +147,62 @@ impl Action for Read {
                 }
             }
         };
-        call.host.ledger.keep_read(&call.host.blobs, &loaded.hash, loaded.bytes);
-        Ok(answer.tainted(taint))
+        if loaded.real.is_some() {
+            call.host.ledger.keep_read(&call.host.blobs, &loaded.hash, loaded.bytes);
+        }
+        Ok(answer.tainted(loaded.taint))
     }
 }
 
-struct Loaded {
-    real: PathBuf,
-    place: Place,
-    bytes: Vec<u8>,
-    hash: ContentHash,
+/// How a ref to kept content begins.
+pub(super) const REF_PREFIX: &str = "blob:";
+
+/// The content of a file, or of a ref.
+pub(super) struct Loaded {
+    pub(super) real: Option<PathBuf>,
+    pub(super) taint: Option<Taint>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) hash: ContentHash,
 }
 
-fn load(host: &Host, path: PathBuf, remote: bool) -> Result<Loaded, ToolError> {
-    let fail = |error: hanzo_sandbox::paths::PathError| place::failure(&error);
-    let metadata = host.workspace.stat(&path).map_err(fail)?;
+async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
+    let hash: ContentHash = hash
+        .parse()
+        .map_err(|fault| ToolError::new(ErrorCode::InvalidArguments, format!("this is not a ref: {fault}")))?;
+    let bytes = super::content(call, &hash).await?;
+    Ok(Loaded { real: None, taint: None, bytes, hash })
+}
+
+/// Reads a whole file.
+pub(super) fn load(host: &Host, path: &Path, caller: ToolCaller) -> Result<Loaded, ToolError> {
+    let metadata = host.workspace.stat(path).map_err(|error| place::failure(&error))?;
     let real = metadata.location;
-    let place = place::place_of(&host.workspace, &real);
-    if remote && place == Place::Outside {
-        return Err(ToolError::new(
-            ErrorCode::Denied,
-            format!("`{}` is outside the workspace, which a remote caller may not read", path.display()),
-        ));
-    }
-    let mut file = host.workspace.open_read(&path).map_err(fail)?;
+    let taint = super::taint(host, &real, caller)?;
+    let mut file = host.workspace.open_read(path).map_err(|error| place::failure(&error))?;
+    let bytes = read_all(&mut file, path)?;
+    let hash = ContentHash::of(&bytes);
+    Ok(Loaded { real: Some(real), taint, bytes, hash })
+}
+
+/// Reads an open file to its end, if that is not too far.
+pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>, ToolError> {
     let io = |fault: std::io::Error| {
         ToolError::new(ErrorCode::Io, format!("cannot read `{}`: {fault}", path.display()))
     };
     let size = file.metadata().map_err(io)?.len();
     if size > MAX_FILE {
-        return Err(too_large(&path, size));
+        return Err(too_large(path, size));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     // The size may be wrong (files in /proc say 0) or change while we read.
     file.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(too_large(&path, bytes.len() as u64));
+        return Err(too_large(path, bytes.len() as u64));
     }
-    let hash = ContentHash::of(&bytes);
-    Ok(Loaded { real, place, bytes, hash })
+    Ok(bytes)
 }
 
-fn too_large(path: &std::path::Path, size: u64) -> ToolError {
+fn too_large(path: &Path, size: u64) -> ToolError {
     ToolError::new(
         ErrorCode::TooLarge,
         format!(

@@ -1,0 +1,181 @@
+//! `fs.list`.
+
+use std::ops::ControlFlow;
+
+use hanzo_protocol::envelope::ToolError;
+use hanzo_protocol::primitives::{FileUri, PageCursor};
+use hanzo_protocol::tool::Effect;
+use hanzo_sandbox::paths::FileKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{Action, Answer, Call, Target, place};
+use crate::search::glob_set;
+use crate::search::walk::{Scope, Walk, order_key};
+
+/// Entries of one answer, unless the caller says otherwise.
+const DEFAULT_ENTRIES: u32 = 500;
+/// Bytes of URIs in one answer.
+const MAX_BYTES: usize = 60_000;
+
+/// Lists a directory.
+pub(super) struct List;
+
+/// The arguments of `fs.list`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListInput {
+    /// File or directory.
+    path: Option<String>,
+    /// Levels to list; default 1, or all with pattern.
+    depth: Option<u32>,
+    /// Glob such as **/*.rs (list) or regex (search_text).
+    pattern: Option<String>,
+    /// Hidden and git-ignored files too.
+    #[serde(default)]
+    all: bool,
+    /// Most lines, matches or entries to return.
+    limit: Option<u32>,
+    /// From the previous page.
+    cursor: Option<PageCursor>,
+}
+
+/// The answer of `fs.list`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ListOutput {
+    /// The entries, in path order.
+    entries: Vec<ListEntry>,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ListEntry {
+    /// Where it is.
+    uri: FileUri,
+    /// What it is.
+    kind: EntryKind,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EntryKind {
+    /// A plain file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A device, FIFO or socket.
+    Special,
+}
+
+impl From<FileKind> for EntryKind {
+    fn from(kind: FileKind) -> Self {
+        match kind {
+            FileKind::File => Self::File,
+            FileKind::Directory => Self::Directory,
+            FileKind::Symlink => Self::Symlink,
+            _ => Self::Special,
+        }
+    }
+}
+
+impl Action for List {
+    const NAME: &'static str = "list";
+    const SUMMARY: &'static str = "directory entries, or files by glob";
+    const EXAMPLE: &'static str = r#"{"path":"src","pattern":"**/*.rs"}"#;
+    const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    type Input = ListInput;
+    type Output = ListOutput;
+
+    fn effect(&self, _: &ListInput) -> Effect {
+        Effect::Read
+    }
+
+    fn targets(&self, input: &ListInput) -> Vec<Target> {
+        vec![Target::read(input.path.as_deref().unwrap_or("."))]
+    }
+
+    async fn run(&self, call: &Call<'_>, input: ListInput) -> Result<Answer<ListOutput>, ToolError> {
+        let start = place::parse(input.path.as_deref().unwrap_or("."))?;
+        let after = call.position::<String>(input.cursor.as_ref())?;
+        let glob = input.pattern.as_deref().map(|pattern| glob_set(&[pattern])).transpose()?;
+        let depth = match (input.depth, &glob) {
+            (Some(depth), _) => Some(depth.max(1) as usize),
+            (None, Some(_)) => None,
+            (None, None) => Some(1),
+        };
+        let limit = input.limit.unwrap_or(DEFAULT_ENTRIES).max(1) as usize;
+        let scope = if input.all { Scope::All } else { Scope::Visible };
+        let caller = call.context.caller;
+        let (entries, next, taint) = call
+            .blocking(move |host, cancelled| {
+                let fail = |error: hanzo_sandbox::paths::PathError| place::failure(&error);
+                let real = host.workspace.stat(&start).map_err(fail)?.location;
+                let taint = super::taint(host, &real, caller)?;
+                let after = after.map(|key| percent_decoded(&key));
+                let walk = Walk { start, depth, scope, after };
+                let mut entries: Vec<ListEntry> = Vec::new();
+                let mut bytes = 0;
+                let mut next = None;
+                let mut last_key = Vec::new();
+                walk.run(&host.workspace, cancelled, &mut |found| {
+                    if glob.as_ref().is_some_and(|glob| !glob.is_match(&found.relative)) {
+                        return ControlFlow::Continue(());
+                    }
+                    let uri = place::uri(&found.real());
+                    if entries.len() >= limit || (!entries.is_empty() && bytes + uri.as_str().len() > MAX_BYTES) {
+                        next = Some(std::mem::take(&mut last_key));
+                        return ControlFlow::Break(());
+                    }
+                    bytes += uri.as_str().len();
+                    last_key = order_key(&found.relative, found.kind);
+                    entries.push(ListEntry { uri, kind: found.kind.into() });
+                    ControlFlow::Continue(())
+                })
+                .map_err(fail)?;
+                cancelled.check()?;
+                Ok((entries, next, taint))
+            })
+            .await?;
+        let answer = Answer::new(ListOutput { entries }).tainted(taint);
+        Ok(match next {
+            Some(key) => answer.paged(call.more(&percent_encoded(&key))),
+            None => answer,
+        })
+    }
+}
+
+/// A key as text; names need not be UTF-8.
+pub(super) fn percent_encoded(key: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::new();
+    for byte in key {
+        match byte {
+            b'%' | 0..=0x1F | 0x7F.. => write!(text, "%{byte:02X}").expect("writing to a string does not fail"),
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+pub(super) fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        match (first, hex.and_then(|pair| u8::from_str_radix(pair, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}

@@ -1,0 +1,98 @@
+//! Plain replacements: this text, which occurs once, becomes that text.
+
+use hanzo_protocol::primitives::Position;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::PatchError;
+
+/// How many places of an ambiguous text are shown.
+pub(super) const MAX_CANDIDATES: usize = 10;
+
+/// A replacement.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    /// The text to replace; it occurs exactly once.
+    #[serde(alias = "old_string", alias = "oldText", alias = "old_str", alias = "search")]
+    pub(crate) old_text: String,
+    /// What to put there.
+    #[serde(alias = "new_string", alias = "newText", alias = "new_str", alias = "replace")]
+    pub(crate) new_text: String,
+    /// Replace every occurrence.
+    #[serde(default, alias = "replace_all", alias = "replaceAll")]
+    pub(crate) all: bool,
+}
+
+/// Applies replacements one after the other.
+pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<String, PatchError> {
+    let mut text = text.to_owned();
+    for (index, edit) in edits.iter().enumerate() {
+        text = replace_one(&text, edit, index, edits.len())?;
+    }
+    Ok(text)
+}
+
+fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<String, PatchError> {
+    let which = if count == 1 { String::new() } else { format!(" (edit {index} of {count}, from 0)") };
+    if edit.old_text.is_empty() {
+        return Err(PatchError::NotFound { what: format!("`old_text` is empty{which}, so it says no place") });
+    }
+    if edit.old_text == edit.new_text {
+        return Err(PatchError::NotFound { what: format!("`old_text` and `new_text` are the same{which}") });
+    }
+    // Where every line ends with CRLF, a caller's bare line feeds mean that.
+    let crlf = uses_crlf_only(text);
+    let (old, new) = if crlf {
+        (with_crlf(&edit.old_text), with_crlf(&edit.new_text))
+    } else {
+        (edit.old_text.clone(), edit.new_text.clone())
+    };
+    let places: Vec<usize> = overlapping(text, &old);
+    match places.as_slice() {
+        [] => Err(PatchError::NotFound { what: format!("`old_text` is not there{which}") }),
+        [at] => Ok(format!("{}{new}{}", &text[..*at], &text[at + old.len()..])),
+        _ if edit.all => Ok(text.replace(&old, &new)),
+        _ => Err(PatchError::Ambiguous {
+            what: format!("`old_text` is there {} times{which}", places.len()),
+            candidates: places.iter().take(MAX_CANDIDATES).map(|at| position(text, *at)).collect(),
+        }),
+    }
+}
+
+/// Every place where `old` begins, those that overlap included: of two such neither is more right.
+fn overlapping(text: &str, old: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text[from..].find(old) {
+        places.push(from + at);
+        from += at + old.chars().next().map_or(1, char::len_utf8);
+        if places.len() > 10_000 {
+            break;
+        }
+    }
+    places
+}
+
+pub(super) fn uses_crlf_only(text: &str) -> bool {
+    let mut any = false;
+    for (at, _) in text.match_indices('\n') {
+        if at == 0 || text.as_bytes()[at - 1] != b'\r' {
+            return false;
+        }
+        any = true;
+    }
+    any
+}
+
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+fn position(text: &str, at: usize) -> Position {
+    let before = &text[..at];
+    let line = before.matches('\n').count();
+    let col = before.rsplit('\n').next().unwrap_or_default().chars().count();
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    Position { line: number(line), col: number(col) }
+}
