@@ -185,3 +185,96 @@ pub(crate) fn parse(data: &str) -> Result<serde_json::Value, ApiError> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use hanzo_testkit::scripted::{Api, Reply};
+    use serde_json::json;
+
+    use super::*;
+
+    fn reader(api: Api) -> Reader {
+        Reader::new(match api {
+            Api::OpenAi => crate::openai::assembler(),
+            Api::Anthropic => crate::anthropic::assembler(),
+        })
+    }
+
+    fn events(api: Api, pieces: &[&[u8]]) -> Vec<StreamEvent> {
+        let mut reader = reader(api);
+        let mut out = Vec::new();
+        for piece in pieces {
+            reader.feed(piece, &mut out);
+        }
+        reader.end(&mut out);
+        out
+    }
+
+    fn reply() -> Reply {
+        Reply::reasoning("Hm, ü. ")
+            .and_text("Schaue 🦀. ")
+            .and_tool_call("fs", json!({"path": "grün.rs"}))
+            .and_tool_call("proc", json!({"command": "rm -rf build"}))
+            .fragment(3)
+    }
+
+    #[test]
+    fn a_split_at_every_byte_gives_the_same_events() {
+        for api in [Api::OpenAi, Api::Anthropic] {
+            let bytes = reply().bytes(api);
+            let whole = events(api, &[&bytes]);
+            assert!(matches!(whole.last(), Some(StreamEvent::MessageStop { .. })));
+            for at in 0..=bytes.len() {
+                assert_eq!(events(api, &[&bytes[..at], &bytes[at..]]), whole, "{api:?} at {at}");
+            }
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(events(api, &single), whole, "{api:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn an_end_at_every_byte_is_one_last_event_and_no_half_call() {
+        for api in [Api::OpenAi, Api::Anthropic] {
+            let bytes = reply().bytes(api);
+            let calls = |events: &[StreamEvent]| {
+                events.iter().filter(|it| matches!(it, StreamEvent::ToolUse(_))).count()
+            };
+            for at in 0..bytes.len() {
+                let got = events(api, &[&bytes[..at]]);
+                let ends = got
+                    .iter()
+                    .filter(|it| matches!(it, StreamEvent::MessageStop { .. } | StreamEvent::Error(_)));
+                assert_eq!(ends.count(), 1, "{api:?} at {at}");
+                match got.last() {
+                    Some(StreamEvent::Error(_)) => assert_eq!(calls(&got), 0, "{api:?} at {at}"),
+                    _ => assert_eq!(calls(&got), 2, "{api:?} at {at}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_end_in_exactly_one_last_event() {
+        use proptest::prelude::*;
+        proptest!(|(pieces in prop::collection::vec(prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..40),
+            prop::sample::select(vec![
+                b"data: ".to_vec(), b"\n\n".to_vec(), b"[DONE]".to_vec(), b"{}".to_vec(), b"null".to_vec(),
+                b"{\"choices\":[{\"delta\":{\"content\":\"x\"}}]}".to_vec(),
+                b"{\"choices\":[{\"delta\":{\"tool_calls\":[{}]},\"finish_reason\":\"stop\"}]}".to_vec(),
+                b"{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\"}}".to_vec(),
+                b"{\"type\":\"content_block_delta\",\"delta\":{\"partial_json\":\"{\"}}".to_vec(),
+                b"{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}".to_vec(),
+                b"{\"type\":\"message_stop\"}".to_vec(),
+            ]),
+        ], 0..30))| {
+            for api in [Api::OpenAi, Api::Anthropic] {
+                let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+                let got = events(api, &pieces);
+                let last = |event: &StreamEvent| matches!(event, StreamEvent::MessageStop { .. } | StreamEvent::Error(_));
+                prop_assert_eq!(got.iter().filter(|it| last(it)).count(), 1);
+                prop_assert!(got.last().is_some_and(last));
+            }
+        });
+    }
+}

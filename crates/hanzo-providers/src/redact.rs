@@ -196,7 +196,7 @@ mod tests {
             ),
             ("Authorization: Bearer something-long", "Authorization: Bearer ***"),
             ("x-api-key: 0123456789", "x-api-key: ***"),
-            ("https://h/?key=AIzaSyD4567890abcdef", "https://h/?key=***"),
+            ("https://h/?key=AIzaSyD4567890qrstuv", "https://h/?key=***"),
             ("a sk-learn-based-pipeline", "a sk-learn-based-pipeline"),
             ("nothing here", "nothing here"),
             ("ünïcode sk-ant-api03-0123456789ABCDEF ✓", "ünïcode *** ✓"),

@@ -12,6 +12,7 @@ use hanzo_protocol::roles::ApiClient;
 use crate::exchange::{self, Plan};
 use crate::http::{Conventions, Endpoint};
 use crate::quirks::{Auth, QuirkBook};
+use crate::reader::Assembler;
 use crate::{ProviderConfig, ProviderError};
 
 /// The name of the kind.
@@ -52,6 +53,11 @@ impl Anthropic {
     }
 }
 
+/// What reads an answer of this kind.
+pub(crate) fn assembler() -> Box<dyn Assembler> {
+    Box::new(stream::Answer::default())
+}
+
 impl ApiClient for Anthropic {
     fn name(&self) -> &str {
         &self.name
@@ -63,7 +69,7 @@ impl ApiClient for Anthropic {
             model: request.model.clone(),
             endpoint: Arc::clone(&self.endpoint),
             body: self.body(request).into(),
-            assembler: || Box::new(stream::Answer::default()),
+            assembler,
             timeouts: self.config.timeouts,
             retry: self.config.retry,
             observer: self.config.observer.clone(),

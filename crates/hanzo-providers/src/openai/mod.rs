@@ -13,6 +13,7 @@ use hanzo_protocol::roles::ApiClient;
 use crate::exchange::{self, Plan};
 use crate::http::{Conventions, Endpoint};
 use crate::quirks::{Auth, QuirkBook};
+use crate::reader::Assembler;
 use crate::{ProviderConfig, ProviderError};
 
 /// The name of the kind.
@@ -47,6 +48,11 @@ impl OpenAi {
     }
 }
 
+/// What reads an answer of this kind.
+pub(crate) fn assembler() -> Box<dyn Assembler> {
+    Box::new(stream::Answer::default())
+}
+
 impl ApiClient for OpenAi {
     fn name(&self) -> &str {
         &self.name
@@ -58,7 +64,7 @@ impl ApiClient for OpenAi {
             model: request.model.clone(),
             endpoint: Arc::clone(&self.endpoint),
             body: self.body(request).into(),
-            assembler: || Box::new(stream::Answer::default()),
+            assembler,
             timeouts: self.config.timeouts,
             retry: self.config.retry,
             observer: self.config.observer.clone(),
