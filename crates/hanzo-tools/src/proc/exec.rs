@@ -31,25 +31,22 @@ pub(super) struct Exec;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecInput {
-    /// A shell line, or [program, arg, …] without a shell.
+    /// Shell line, or [program,args…]
     command: Command,
-    /// Directory; default workspace.
     cwd: Option<String>,
-    /// More variables.
     env: Option<BTreeMap<String, String>>,
-    /// Text to write to its input.
     stdin: Option<String>,
-    /// Seconds until it is killed.
+    /// Seconds until killed
     timeout: Option<Seconds>,
-    /// true or {rows,cols}: run in a terminal.
+    /// true or {rows,cols}
     pty: Option<Pty>,
-    /// Return at once; it goes on.
+    /// Return at once
     background: Option<bool>,
-    /// Seconds to wait.
+    /// Seconds
     wait: Option<Seconds>,
-    /// Let it outlive this thread.
+    /// Outlive the thread
     detach: Option<bool>,
-    /// Ask the user to run it outside the sandbox, after a denial.
+    /// Ask to run it outside the sandbox
     unconfined: Option<bool>,
 }
 

@@ -176,9 +176,19 @@ impl Job {
         self.orders.send(order).await.is_ok()
     }
 
-    /// The same without waiting; a kill that finds the queue full is lost behind others.
-    pub(crate) fn order_now(&self, order: Order) -> bool {
-        self.orders.try_send(order).is_ok()
+    /// All of a stream, at most `limit` bytes from its start.
+    pub(crate) fn output(&self, source: Source, limit: usize) -> io::Result<Vec<u8>> {
+        let state = self.state();
+        let capture = state.capture(source);
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let piece = capture.read(bytes.len() as u64, limit - bytes.len())?;
+            if piece.bytes.is_empty() || piece.offset != bytes.len() as u64 {
+                break;
+            }
+            bytes.extend(piece.bytes);
+        }
+        Ok(bytes)
     }
 }
 

@@ -186,6 +186,17 @@ impl Jobs {
         Ok(job)
     }
 
+    /// Runs a program to its end without listing it: what a tool does for itself.
+    pub(crate) async fn run_unlisted(
+        &self,
+        spawner: &Arc<dyn Spawner>,
+        launch: Launch,
+    ) -> Result<Arc<Job>, JobError> {
+        let mut pump = self.spawn(ProcId(0), spawner, launch, None).await?;
+        pump.until_over().await;
+        Ok(Arc::clone(pump.job()))
+    }
+
     async fn start(
         &self,
         spawner: &Arc<dyn Spawner>,
@@ -193,6 +204,23 @@ impl Jobs {
         live: Option<Arc<dyn OutputSink>>,
     ) -> Result<Pump, JobError> {
         let place = Place::take(self)?;
+        let id = {
+            let mut table = self.table();
+            table.last += 1;
+            ProcId(table.last)
+        };
+        let pump = self.spawn(id, spawner, launch, live).await?;
+        place.fill(pump.job());
+        Ok(pump)
+    }
+
+    async fn spawn(
+        &self,
+        id: ProcId,
+        spawner: &Arc<dyn Spawner>,
+        launch: Launch,
+        live: Option<Arc<dyn OutputSink>>,
+    ) -> Result<Pump, JobError> {
         let reads = match launch.input {
             LaunchInput::Empty => Stdin::Empty,
             LaunchInput::Bytes(_) | LaunchInput::Open(_) => Stdin::Pipe,
@@ -210,11 +238,6 @@ impl Jobs {
             leftovers: launch.leftovers,
         };
         let process = spawner.spawn(request).await?;
-        let id = {
-            let mut table = self.table();
-            table.last += 1;
-            ProcId(table.last)
-        };
         let input = match (launch.input, launch.terminal) {
             // The end of a terminal's input is a key, not a closed pipe: everything else would hang up on the program.
             (LaunchInput::Bytes(mut bytes), Some(_)) => {
@@ -234,9 +257,7 @@ impl Jobs {
             spool_limit: self.options.spool_limit,
             live,
         };
-        let pump = Pump::new(process, Arc::clone(spawner), start)?;
-        place.fill(pump.job());
-        Ok(pump)
+        Ok(Pump::new(process, Arc::clone(spawner), start)?)
     }
 
     /// The process called `id`.

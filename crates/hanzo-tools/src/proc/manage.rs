@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
-use hanzo_protocol::primitives::PageCursor;
 use hanzo_protocol::tool::{Effect, TimeLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +23,7 @@ pub(super) struct Ps;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PsInput {
-    /// Part of the command, or a status such as `running`.
+    /// Part of a command, or a status
     filter: Option<String>,
 }
 
@@ -91,9 +90,9 @@ pub(super) struct Kill;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KillInput {
-    /// Such as proc_1.
+    /// E.g. proc_1
     proc_id: String,
-    /// Such as TERM; default KILL.
+    /// Default KILL
     signal: Option<String>,
 }
 
@@ -191,16 +190,15 @@ pub(super) struct Logs;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogsInput {
-    /// Such as proc_1.
+    /// E.g. proc_1
     proc_id: String,
-    /// The last lines.
+    /// Last lines
     tail: Option<u32>,
-    /// Read from this byte on.
+    /// From this byte
     since: Option<u64>,
     stream: Option<StreamName>,
-    /// Seconds to wait.
+    /// Seconds
     wait: Option<Seconds>,
-    cursor: Option<PageCursor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -258,10 +256,9 @@ impl Action for Logs {
         // `stderr_ref:proc_1` says which stream it means.
         let named = input.proc_id.starts_with("stderr_ref:").then_some(StreamName::Stderr);
         let stream = input.stream.or(named);
-        let position: Option<u64> = call.position(input.cursor.as_ref())?;
         let budget = call.host.options.proc.output_limit;
         let standing = Standing::of(&job);
-        let since = position.or(input.since);
+        let since = input.since;
         if stream.is_none() && since.is_none() && input.tail.is_none() {
             let (stdout, stderr) = report::outputs(&job, budget);
             let truncated = stdout.truncated || stderr.truncated;
@@ -277,7 +274,6 @@ impl Action for Logs {
         }
         let stream = stream.unwrap_or(StreamName::Stdout);
         let page = page(&job, stream, since, input.tail, budget)?;
-        let paging = if page.next < page.size { call.more(&page.next) } else { Default::default() };
         let (stdout, stderr) = match stream {
             StreamName::Stdout => (Some(page.text), None),
             StreamName::Stderr => (None, Some(page.text)),
@@ -290,8 +286,7 @@ impl Action for Logs {
             truncated: page.next < page.size || since.is_some_and(|since| page.from > since),
             stdout,
             stderr,
-        })
-        .paged(paging))
+        }))
     }
 }
 
@@ -352,11 +347,10 @@ pub(super) struct Write;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteInput {
-    /// Such as proc_1.
+    /// E.g. proc_1
     proc_id: String,
-    /// Text to write to its input.
     stdin: String,
-    /// Then end its input.
+    /// Then end the input
     close: Option<bool>,
 }
 

@@ -9,3 +9,8 @@ mod names;
 mod oracle_git;
 mod search;
 mod support;
+
+#[cfg(unix)]
+mod proc;
+#[cfg(unix)]
+mod world;
