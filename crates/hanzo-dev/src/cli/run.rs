@@ -7,6 +7,7 @@ use hanzo_protocol::engine::{Mode, Posture};
 
 /// The options of `run`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "a switch of the command line is a bool to its parser")]
 pub struct RunArgs {
     /// What the agent is to do; what is piped in is added to it, and alone is the whole prompt
     #[arg(value_name = "PROMPT")]

@@ -76,7 +76,7 @@ struct Tape {
 struct Slot(Mutex<Option<Arc<dyn ApiClient>>>);
 
 impl ApiClient for Slot {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "recorded"
     }
 

@@ -231,7 +231,7 @@ fn attach(prompt: &mut Prompt, directory: &Path, file: &Path) -> Result<(), Fail
         return Err(wrong(format!("has more than {} MiB", MAX_INPUT >> 20)));
     }
     let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
-    let ending = path.extension().map(|ending| ending.to_ascii_lowercase()).unwrap_or_default();
+    let ending = path.extension().map(std::ffi::OsStr::to_ascii_lowercase).unwrap_or_default();
     let media_type = match ending.to_str() {
         Some("png") => "image/png",
         Some("jpg" | "jpeg") => "image/jpeg",

@@ -118,7 +118,7 @@ fn look(inputs: &LoadInputs, more: &[String], printer: &mut Printer) -> Vec<Foun
 
 fn next_steps(written: &file::Written, found: &[Found]) -> Vec<String> {
     let mut lines = vec![match written {
-        file::Written::New => "wrote your settings, every other setting explained in them".to_owned(),
+        file::Written::New => "wrote your settings; every setting is explained in them".to_owned(),
         file::Written::Added(names) => format!("added {} to your settings", names.join(", ")),
         file::Written::Nothing => "your settings are there already; nothing was changed".to_owned(),
         file::Written::ByHand(text) => format!("your settings are JSON, so add this yourself:\n\n{text}"),

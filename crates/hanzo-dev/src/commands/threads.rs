@@ -114,9 +114,10 @@ async fn import(root: &Root, file: &Path, printer: &mut Printer) -> Result<(), F
         Failure::message(Exit::BadInput, format!("cannot import {}: {what}", file.display()))
     };
     let mut text = String::new();
-    let read = match file == Path::new("-") {
-        true => std::io::stdin().take(MAX_IMPORT).read_to_string(&mut text),
-        false => std::fs::File::open(file).and_then(|file| file.take(MAX_IMPORT).read_to_string(&mut text)),
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(MAX_IMPORT).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|file| file.take(MAX_IMPORT).read_to_string(&mut text))
     };
     read.map_err(|error| wrong(&error))?;
     let imported = hanzo_store::export::import(root.store(), &text).await.map_err(|error| wrong(&error))?;

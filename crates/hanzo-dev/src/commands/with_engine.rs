@@ -43,7 +43,7 @@ pub async fn thread(root: &Root, prefix: &str) -> Result<ThreadId, Failure> {
 struct NoModel;
 
 impl ApiClient for NoModel {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "none"
     }
 

@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn a_card_is_bounded_and_marks_a_diff() {
-        let long = (0..40).map(|n| format!("+{n}\n")).collect::<String>();
+        let long = "+line\n".repeat(40);
         let ran = call("vcs.diff", "{}", ToolCallStatus::Completed, ToolResult::success(long));
         let card = Cards::new(Paint::Colour).card(&ran);
         assert_eq!(card.len(), 2 + CARD_LINES);
-        assert!(card[1].contains("\u{1b}[32m+0\u{1b}[0m"), "{card:?}");
+        assert!(card[1].contains("\u{1b}[32m+line\u{1b}[0m"), "{card:?}");
         assert!(card[CARD_LINES + 1].contains("24 more lines"), "{card:?}");
     }
 

@@ -250,12 +250,11 @@ impl Run<'_, '_> {
     fn rests(&self, event: &Event) -> Result<Option<Exit>, Failure> {
         match &event.content {
             EventContent::TurnCompleted { summary, .. } => Ok(Some(match summary.ended {
-                TurnEnd::Completed if self.tally.is_stuck() => Exit::ApprovalNeeded,
+                TurnEnd::Completed | TurnEnd::NoProgress if self.tally.is_stuck() => Exit::ApprovalNeeded,
                 TurnEnd::Completed => Exit::Ok,
                 TurnEnd::Interrupted => Exit::Interrupted,
                 TurnEnd::StepLimit => Exit::TurnLimit,
                 TurnEnd::BudgetReached => Exit::Budget,
-                TurnEnd::NoProgress if self.tally.is_stuck() => Exit::ApprovalNeeded,
                 TurnEnd::NoProgress => Exit::NoProgress,
                 _ => Exit::Failure,
             })),

@@ -78,7 +78,7 @@ impl Factory {
         let config = Arc::new(config);
         let settings = config.settings();
         let policy = policy_from_settings(&config)?;
-        let confined = self.confine(settings, &inputs)?;
+        let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
         let tools = self.tools(settings, &workspace, &confined);
         let trust = project_trust(&inputs, &config);
@@ -132,7 +132,7 @@ impl Factory {
         Catalogue::new(Arc::clone(config), &inputs.environment, wrap, Arc::clone(&self.failures), instead)
     }
 
-    fn confine(&self, settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
+    fn confine(settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
         let env = JailConfig::new(&inputs.workspace_root).env;
         let outside = || Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env.clone()));
         if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {

@@ -29,7 +29,7 @@ impl OutsideSpawner {
         Self { workspace, env }
     }
 
-    fn start(&self, request: SpawnRequest) -> Result<OutsideProcess, SpawnError> {
+    fn start(&self, request: &SpawnRequest) -> Result<OutsideProcess, SpawnError> {
         let program = request.argv.first().cloned().unwrap_or_default();
         let failed =
             |reason: String| SpawnError::Program { program: program.to_string_lossy().into_owned(), reason };
@@ -86,7 +86,7 @@ impl Spawner for OutsideSpawner {
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        Box::pin(async move { Ok(Box::new(self.start(request)?) as Box<dyn Process>) })
+        Box::pin(async move { Ok(Box::new(self.start(&request)?) as Box<dyn Process>) })
     }
 }
 
@@ -119,12 +119,12 @@ impl Process for OutsideProcess {
         Box::pin(async move {
             let lost = |error: std::io::Error| SpawnError::Confinement(format!("it was lost: {error}"));
             let limit = self.timeout.unwrap_or(Duration::MAX);
-            let (status, timed_out) = match tokio::time::timeout(limit, self.child.wait()).await {
-                Ok(status) => (status.map_err(lost)?, false),
-                Err(_) => {
-                    self.kill_group();
-                    (self.child.wait().await.map_err(lost)?, true)
-                }
+            let in_time = tokio::time::timeout(limit, self.child.wait()).await;
+            let (status, timed_out) = if let Ok(status) = in_time {
+                (status.map_err(lost)?, false)
+            } else {
+                self.kill_group();
+                (self.child.wait().await.map_err(lost)?, true)
             };
             self.over = true;
             if self.leftovers == Leftovers::Kill {
@@ -133,10 +133,9 @@ impl Process for OutsideProcess {
             let signal = std::os::unix::process::ExitStatusExt::signal(&status);
             let status = match (timed_out, self.killed, status.code(), signal) {
                 (true, ..) => ProcessStatus::TimedOut,
-                (_, true, None, _) => ProcessStatus::Killed,
                 (_, _, Some(code), _) => ProcessStatus::Exited(code),
-                (_, _, None, Some(signal)) => ProcessStatus::Signalled(signal),
-                (_, _, None, None) => ProcessStatus::Killed,
+                (_, false, None, Some(signal)) => ProcessStatus::Signalled(signal),
+                (_, _, None, _) => ProcessStatus::Killed,
             };
             Ok(ProcessEnd { status, cpu_time: Duration::ZERO, max_rss: 0, leftovers: false })
         })

@@ -90,10 +90,12 @@ fn split(url: &str) -> Option<(&str, &str)> {
 /// The body of a small HTTP answer. Local servers speak plain HTTP, for which no client is needed.
 fn get(url: &str) -> Option<String> {
     let (authority, path) = split(url)?;
-    let address: SocketAddr = match authority.contains(':') {
-        true => authority.to_socket_addrs().ok()?.next()?,
-        false => (authority, 80).to_socket_addrs().ok()?.next()?,
+    let mut addresses = if authority.contains(':') {
+        authority.to_socket_addrs().ok()?
+    } else {
+        (authority, 80).to_socket_addrs().ok()?
     };
+    let address: SocketAddr = addresses.next()?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
