@@ -29,8 +29,9 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("solver", include_str!("../../../agents/solver.toml")),
 ];
 
-/// An agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An agent. Serialised, it is an entry of the list of agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// Its name.
     pub name: String,
@@ -240,9 +241,12 @@ fn is_name(name: &str) -> bool {
 
 fn parse(name: &str, text: &str, path: &Path, origin: Origin) -> Result<Manifest, AgentError> {
     let invalid = |reason: String| AgentError::Invalid { path: path.to_owned(), reason };
-    let written: Written = toml::from_str(text).map_err(|error| invalid(error.to_string().trim().to_owned()))?;
+    let written: Written =
+        toml::from_str(text).map_err(|error| invalid(error.to_string().trim().to_owned()))?;
     if let Some(other) = written.name.as_ref().filter(|written| *written != name) {
-        return Err(invalid(format!("it says that its name is `{other}`, but the file is called `{name}.toml`")));
+        return Err(invalid(format!(
+            "it says that its name is `{other}`, but the file is called `{name}.toml`"
+        )));
     }
     if written.description.trim().is_empty() {
         return Err(invalid("its `description` is empty".to_owned()));

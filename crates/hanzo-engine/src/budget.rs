@@ -33,6 +33,11 @@ impl Budget {
         }
     }
 
+    /// What was spent.
+    pub(crate) fn spent(&self) -> Cost {
+        Cost::from_nano_usd(self.spent.load(Ordering::Relaxed))
+    }
+
     /// What is left; `None` when there is no limit.
     pub(crate) fn left(&self) -> Option<Cost> {
         let spent = self.spent.load(Ordering::Relaxed);

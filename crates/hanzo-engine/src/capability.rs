@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub effects: Option<Vec<Effect>>,
     /// Sets that hold as well: those of the parent thread.
     #[serde(skip)]
-    within: Vec<Capabilities>,
+    pub(crate) within: Vec<Capabilities>,
 }
 
 /// Why a call is beyond somebody's capabilities.
@@ -108,7 +108,8 @@ impl Capabilities {
                 || pattern.split_once('.').is_some_and(|(own, _)| Glob::new(own).matches(tool))
         };
         // Only a pattern that takes the whole tool away hides it.
-        let hidden = self.without.iter().any(|pattern| covers(pattern, tool) || *pattern == format!("{tool}.*"));
+        let hidden =
+            self.without.iter().any(|pattern| covers(pattern, tool) || *pattern == format!("{tool}.*"));
         self.tools.iter().any(shown) && !hidden && self.within.iter().all(|outer| outer.may_use(tool))
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn open_inside(workspace: &Workspace, path: &Path) -> Result<Option<F
 /// Opens a plain file of the user's own; `None` when it does not exist. Links are theirs to make; a FIFO would block for ever.
 pub(crate) fn open_own(path: &Path) -> Result<Option<File>, String> {
     match std::fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound && std::fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound && std::fs::symlink_metadata(path).is_err() => {
+            Ok(None)
+        }
         Err(error) => Err(error.to_string()),
         Ok(metadata) if !metadata.is_file() => Err("it is not a plain file".to_owned()),
         Ok(_) => File::open(path).map(Some).map_err(|error| error.to_string()),

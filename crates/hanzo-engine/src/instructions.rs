@@ -5,6 +5,7 @@
 //! own: [`Nested`] hands that out once, as a fragment.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -148,7 +149,10 @@ impl Text {
     fn add(self, label: String, scope: Scope, found: &mut Found, left: &mut usize) {
         *left = left.saturating_sub(self.text.len());
         if self.cut.is_some() {
-            let why = format!("the instruction file `{label}` is long: only its first {} bytes are used", self.text.len());
+            let why = format!(
+                "the instruction file `{label}` is long: only its first {} bytes are used",
+                self.text.len()
+            );
             found.notices.push(Notice::warning(why));
         }
         let text = match self.cut {
@@ -228,8 +232,10 @@ impl Nested {
                 "These hold for the directories named, and win over those of the directories above them:",
             );
             for file in &found.files {
-                text.push_str(&format!("\n\n## {}\n{}", file.label, file.text.trim()));
+                let _ = write!(text, "\n\n## {}\n{}", file.label, file.text.trim());
             }
+            // A file must not be able to end the block it stands in.
+            let text = text.replace("</instructions", "< /instructions");
             entered.fragment = Some(Fragment { kind: INSTRUCTIONS_KIND, text });
         }
         entered.notices = found.notices;

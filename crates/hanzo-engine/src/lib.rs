@@ -22,6 +22,7 @@ pub mod fold;
 pub mod fragment;
 pub mod gate;
 pub mod instructions;
+mod own_tools;
 pub mod parts;
 pub mod prompt;
 pub mod references;

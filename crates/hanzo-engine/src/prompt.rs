@@ -4,6 +4,7 @@
 //! that a vendor's cache helps from the first request on: no clock, no id, no absolute path, no state of git. What
 //! changes is told in fragments ([`environment_fragment`]).
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -74,10 +75,12 @@ fn files(files: &[InstructionFile]) -> String {
     for file in files {
         let about = match &file.scope {
             Scope::User => "for every project of the user".to_owned(),
-            Scope::Directory(directory) if directory.as_os_str().is_empty() => "for the whole workspace".to_owned(),
+            Scope::Directory(directory) if directory.as_os_str().is_empty() => {
+                "for the whole workspace".to_owned()
+            }
             Scope::Directory(directory) => format!("for `{}`", directory.display()),
         };
-        text.push_str(&format!("\n\n## {} ({about})\n{}", file.label, file.text.trim()));
+        let _ = write!(text, "\n\n## {} ({about})\n{}", file.label, file.text.trim());
     }
     text
 }
@@ -111,7 +114,9 @@ fn language(tag: &str) -> Option<String> {
 #[non_exhaustive]
 pub enum PromptError {
     /// The file cannot be opened.
-    #[error("cannot use `agent.system_prompt_file`: {source}\n\nhint: correct the path, or remove the setting to use the built-in prompt")]
+    #[error(
+        "cannot use `agent.system_prompt_file`: {source}\n\nhint: correct the path, or remove the setting to use the built-in prompt"
+    )]
     Open {
         /// Why.
         source: PathError,
@@ -184,7 +189,9 @@ pub fn environment_fragment(environment: &Environment) -> Fragment {
     ];
     let optional = [("git branch", &environment.branch), ("workspace", &environment.workspace)];
     facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+    // A branch may be called anything, also something that looks like the end of the block.
+    let plain = |value: &str| one_line(value).replace(['<', '>'], "");
     let lines: Vec<String> =
-        facts.iter().map(|(name, value)| format!("{name}: {}", clip(&one_line(value), LONGEST_FACT))).collect();
+        facts.iter().map(|(name, value)| format!("{name}: {}", clip(&plain(value), LONGEST_FACT))).collect();
     Fragment { kind: ENVIRONMENT_KIND, text: lines.join("\n") }
 }

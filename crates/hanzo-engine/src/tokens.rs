@@ -59,13 +59,16 @@ impl Size {
             }
             ItemContent::ToolCall(call) => {
                 let (output, attachments) = call.result.as_ref().map_or((0, 0), |result| {
-                    (result.output.len() + result.error.as_ref().map_or(0, String::len), result.attachments.len())
+                    (
+                        result.output.len() + result.error.as_ref().map_or(0, String::len),
+                        result.attachments.len(),
+                    )
                 });
                 // The id stands twice: in the call and in its answer.
                 let names = call.tool.len() + 2 * call.call_id.as_str().len();
                 framed(call.arguments.len() + output + names, attachments)
             }
-            ItemContent::Compaction { digest, .. } => framed(digest.len(), 0),
+            ItemContent::Compaction { digest, .. } => Self::of_message(&crate::fold::digest_message(digest)),
             // Notices and breaks are for the user; plans and questions the model knows from the calls that made them.
             _ => Self::default(),
         }
@@ -92,7 +95,8 @@ impl Size {
 
     /// The size of what a model is told about tools.
     pub fn of_tools(tools: &[ToolSchema]) -> Self {
-        let bytes = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.get().len();
+        let bytes =
+            |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.get().len();
         Self { bytes: tools.iter().map(|tool| bytes(tool) as u64 + BYTES_PER_MESSAGE).sum(), attachments: 0 }
     }
 

@@ -30,16 +30,18 @@ pub type Observer<'a> = &'a mut (dyn FnMut(&StreamEvent) + Send);
 pub(crate) trait Steps: Send {
     /// Why a step fails.
     type Error;
-    /// Why a turn ends, other than because the model rests.
+    /// Why a turn ends.
     type End: From<EndReason>;
+    /// A call of the model that is ready to be run.
+    type Call: Send;
 
     /// Sends the conversation and adds the answer to it.
-    fn ask(&mut self) -> impl Future<Output = Result<Asked<Self::End>, Self::Error>> + Send;
+    fn ask(&mut self) -> impl Future<Output = Result<Asked<Self::Call, Self::End>, Self::Error>> + Send;
 
     /// Runs the calls of the answer and adds their results.
     fn answer(
         &mut self,
-        calls: Vec<ToolCall>,
+        calls: Vec<Self::Call>,
     ) -> impl Future<Output = Result<Option<Self::End>, Self::Error>> + Send;
 
     /// Whether there is something to tell a model that rests, so that it is asked once more.
@@ -49,9 +51,9 @@ pub(crate) trait Steps: Send {
 }
 
 /// What asking led to.
-pub(crate) enum Asked<End> {
+pub(crate) enum Asked<Call, End> {
     /// Calls to run.
-    Calls(Vec<ToolCall>),
+    Calls(Vec<Call>),
     /// The model made none, and this is why it stopped.
     Rests(StopReason),
     /// The model was not asked.
@@ -207,10 +209,11 @@ struct Running<'a> {
 impl Steps for Running<'_> {
     type Error = TurnError;
     type End = EndReason;
+    type Call = ToolCall;
 
     /// Of an answer that breaks off, the text stays in the conversation, for the user has seen it; unless there were
     /// calls, which nobody is going to run.
-    async fn ask(&mut self) -> Result<Asked<EndReason>, TurnError> {
+    async fn ask(&mut self) -> Result<Asked<ToolCall, EndReason>, TurnError> {
         if let Some(compactor) = &self.roles.options.compactor
             && compactor.needs_compaction(self.messages)
         {

@@ -103,7 +103,11 @@ impl Hooks {
                 };
             }
             let Some(problem) = problem(hook, &ended) else { continue };
-            reports.push(HookReport { event: hook.event, hook: shown(&hook.command), problem: problem.clone() });
+            reports.push(HookReport {
+                event: hook.event,
+                hook: shown(&hook.command),
+                problem: problem.clone(),
+            });
             if hook.on_error == OnError::Block {
                 return PreOutcome {
                     verdict: PreVerdict::Deny { reason: problem, hook: shown(&hook.command) },

@@ -78,7 +78,7 @@ mod unix {
     const GLANCE: Duration = Duration::from_millis(10);
 
     /// The longest a hook may take, whatever it was given: far beyond use, and a number that clocks can add.
-    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+    const LONGEST: Duration = Duration::from_hours(24);
 
     type Ended = Result<HookOutput, StartError>;
 
@@ -207,9 +207,11 @@ mod unix {
                 break Ending::Ours;
             }
             wait_for_any(
-                [stdin.as_ref().map(|end| (end.as_fd(), PollFlags::OUT)),
-                 stdout.as_ref().map(|end| (end.as_fd(), PollFlags::IN)),
-                 stderr.as_ref().map(|end| (end.as_fd(), PollFlags::IN))],
+                [
+                    stdin.as_ref().map(|end| (end.as_fd(), PollFlags::OUT)),
+                    stdout.as_ref().map(|end| (end.as_fd(), PollFlags::IN)),
+                    stderr.as_ref().map(|end| (end.as_fd(), PollFlags::IN)),
+                ],
                 GLANCE.min(deadline - now),
                 // Both outputs are closed: the end is a moment away.
                 stdout.is_none() && stderr.is_none(),

@@ -146,11 +146,7 @@ impl FileBlobs {
 
     /// Removes what is not in `keep` and was last put more than `older` ago, unfinished files included. The age protects
     /// content that was put a moment ago and is not referred to yet.
-    pub async fn sweep(
-        &self,
-        keep: HashSet<ContentHash>,
-        older: Duration,
-    ) -> Result<Swept, StoreError> {
+    pub async fn sweep(&self, keep: HashSet<ContentHash>, older: Duration) -> Result<Swept, StoreError> {
         let blobs = self.clone();
         let swept = tokio::task::spawn_blocking(move || {
             let directory = &blobs.inner.directory;

@@ -20,8 +20,8 @@ mod text;
 pub use audit_buffer::AuditBuffer;
 pub use blobs::{FileBlobs, Swept};
 pub use checkpoint::{
-    ChangedSince, Checkpoint, CheckpointLimits, Checkpointer, FileChange, LeftOut, LeftOutWhy, NotRestored, RestoreOptions,
-    Restored,
+    ChangedSince, Checkpoint, CheckpointLimits, Checkpointer, FileChange, LeftOut, LeftOutWhy, NotRestored,
+    RestoreOptions, Restored,
 };
 pub use error::StoreError;
 pub use lease::{Holder, Lease};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hanzo_sandbox::paths::{FileKind, Workspace};
 
@@ -40,9 +40,8 @@ pub fn load(directories: &Directories<'_>) -> (Vec<Custom>, Vec<Notice>) {
         for directory in PROJECT_DIRECTORIES {
             loading.directory(&Inside(workspace), Path::new(directory), &Origin::from(trust));
         }
-        let untrusted = loading.found.values().filter(|custom| {
-            custom.descriptor.origin == Origin::UntrustedProject
-        });
+        let untrusted =
+            loading.found.values().filter(|custom| custom.descriptor.origin == Origin::UntrustedProject);
         let count = untrusted.count();
         if count > 0 {
             loading.notices.push(Notice::info(format!(
@@ -73,7 +72,8 @@ impl Tree for Own {
             let metadata = std::fs::metadata(entry.path()).ok()?;
             Some(if metadata.is_dir() { FileKind::Directory } else { FileKind::File })
         };
-        let known = entries.flatten().take(MOST_FILES).filter_map(|entry| Some((entry.file_name(), kind(&entry)?)));
+        let known =
+            entries.flatten().take(MOST_FILES).filter_map(|entry| Some((entry.file_name(), kind(&entry)?)));
         known.collect()
     }
 
@@ -126,7 +126,8 @@ impl Loading {
                             )));
                             return;
                         }
-                        let name = parents.iter().map(String::as_str).chain([stem]).collect::<Vec<_>>().join(":");
+                        let name =
+                            parents.iter().map(String::as_str).chain([stem]).collect::<Vec<_>>().join(":");
                         self.file(tree, &path, &name, origin);
                     }
                     _ => {}
@@ -135,13 +136,12 @@ impl Loading {
         }
     }
 
-    fn file(&mut self, tree: &dyn Tree, path: &PathBuf, name: &str, origin: &Origin) {
+    fn file(&mut self, tree: &dyn Tree, path: &Path, name: &str, origin: &Origin) {
         let custom = tree.read(path).and_then(|text| custom(name, &text, origin));
         match custom {
-            Ok(_) if Action::ALL.iter().any(|action| action.name() == name) => self.leave_out(
-                path,
-                &format!("`/{name}` is built in; give the file another name"),
-            ),
+            Ok(_) if Action::ALL.iter().any(|action| action.name() == name) => {
+                self.leave_out(path, &format!("`/{name}` is built in; give the file another name"));
+            }
             Ok(custom) => {
                 self.found.insert(name.to_owned(), custom);
             }
@@ -184,9 +184,11 @@ fn custom(name: &str, text: &str, origin: &Origin) -> Result<Custom, String> {
     })
 }
 
+type Fields<'a> = Vec<(&'a str, &'a str)>;
+
 /// The fields of the front matter, and the rest. Front matter is a block of `key: value` lines between two lines `---`, not
 /// YAML: lines that continue another one are passed over.
-fn split(text: &str) -> Result<(Vec<(&str, &str)>, &str), String> {
+fn split(text: &str) -> Result<(Fields<'_>, &str), String> {
     let Some(inside) = after_fence(text) else { return Ok((Vec::new(), text)) };
     let mut fields = Vec::new();
     let mut rest = inside;
@@ -194,7 +196,8 @@ fn split(text: &str) -> Result<(Vec<(&str, &str)>, &str), String> {
         if let Some(body) = after_fence(rest) {
             return Ok((fields, body));
         }
-        let Some((line, behind)) = rest.split_once('\n').or_else(|| (!rest.is_empty()).then_some((rest, ""))) else {
+        let Some((line, behind)) = rest.split_once('\n').or_else(|| (!rest.is_empty()).then_some((rest, "")))
+        else {
             return Err("its front matter has no closing `---`".to_owned());
         };
         rest = behind;

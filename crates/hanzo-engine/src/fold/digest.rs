@@ -61,7 +61,10 @@ pub(super) fn write(items: &[Item], plan: Option<&Item>, summary: &str, by: Dige
     let head = match by {
         DigestBy::Model => format!("Digest of {} earlier entries of this thread:\n\n", items.len()),
         DigestBy::Truncation => {
-            format!("{} earlier entries of this thread, shortened (no summary could be had):\n\n", items.len())
+            format!(
+                "{} earlier entries of this thread, shortened (no summary could be had):\n\n",
+                items.len()
+            )
         }
     };
     let head = if head.len() < room / 2 { head } else { String::new() };
@@ -165,7 +168,9 @@ fn paragraph(item: &Item, (said, arguments, output): (usize, usize, usize), text
             let answer = question.answer.as_ref().map_or("not answered", |answer| &answer.text);
             writeln!(text, "agent asked: {}\nuser answered: {answer}", clip(&question.text, said))
         }
-        ItemContent::Fragment { kind, text: words } => writeln!(text, "[{kind}] {}", clip_middle(words, output)),
+        ItemContent::Fragment { kind, text: words } => {
+            writeln!(text, "[{kind}] {}", clip_middle(words, output))
+        }
         ItemContent::Compaction { digest, .. } => writeln!(text, "earlier digest:\n{}", clip(digest, said)),
         _ => Ok(()),
     };
@@ -177,7 +182,9 @@ fn outcome(call: &ToolCallItem) -> &'static str {
         ToolCallStatus::Failed => "failed",
         ToolCallStatus::Denied => "refused",
         ToolCallStatus::Interrupted => "interrupted",
-        ToolCallStatus::Pending | ToolCallStatus::AwaitingApproval | ToolCallStatus::Running => "not finished",
+        ToolCallStatus::Pending | ToolCallStatus::AwaitingApproval | ToolCallStatus::Running => {
+            "not finished"
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Limits {
     window: u64,
     line: u64,
     force_line: u64,
+    /// What the window leaves for items.
+    room: u64,
 }
 
 impl Limits {
@@ -54,15 +56,24 @@ impl Limits {
     /// A ratio that makes no sense is taken for the default.
     pub fn new(window: Option<u64>, compact_ratio: f64) -> Option<Self> {
         let window = window.filter(|window| *window > 0)?;
-        let ratio =
-            if compact_ratio > 0.0 && compact_ratio <= 1.0 { compact_ratio } else { DEFAULT_RATIO };
-        Some(Self { window, line: share(window, ratio), force_line: share(window, FORCE_RATIO) })
+        let ratio = if compact_ratio > 0.0 && compact_ratio <= 1.0 { compact_ratio } else { DEFAULT_RATIO };
+        Some(Self {
+            window,
+            line: share(window, ratio),
+            force_line: share(window, FORCE_RATIO),
+            room: window,
+        })
     }
 
     /// The limits for a fold the user asked for, which needs no known window.
     pub fn for_request(window: Option<u64>) -> Self {
         let window = window.filter(|window| *window > 0).unwrap_or(ASSUMED_WINDOW);
-        Self { window, line: share(window, DEFAULT_RATIO), force_line: share(window, FORCE_RATIO) }
+        Self {
+            window,
+            line: share(window, DEFAULT_RATIO),
+            force_line: share(window, FORCE_RATIO),
+            room: window,
+        }
     }
 
     /// The model's window.
@@ -80,24 +91,31 @@ impl Limits {
         estimate > self.force_line
     }
 
+    /// The same limits when the system message and the tools take `fixed`: large instructions in a small window must not
+    /// leave a tail that is all there is room for.
+    fn beside(mut self, fixed: u64) -> Self {
+        self.room = self.window.saturating_sub(fixed).max(self.window / 8);
+        self
+    }
+
     /// What the recent tail may take.
     fn tail(&self) -> u64 {
-        self.window * 3 / 20
+        self.room * 3 / 20
     }
 
     /// What a user message may take to be kept as a brief.
     fn pin(&self) -> u64 {
-        (self.window / 20).clamp(64, 8_000)
+        (self.room / 20).clamp(64, 8_000)
     }
 
     /// What a message may take to be kept only because it is the newest.
     fn newest_pin(&self) -> u64 {
-        self.window / 3
+        self.room / 3
     }
 
     /// What everything pinned may take together.
     fn pins(&self) -> u64 {
-        self.window / 2
+        self.room / 2
     }
 }
 
@@ -183,7 +201,7 @@ pub fn plan(
     fixed: u64,
     cause: Cause,
 ) -> Option<Plan> {
-    let selection = select::select(items, limits, estimator, cause)?;
+    let selection = select::select(items, &limits.beside(fixed), estimator, cause)?;
     let visible = items.iter().filter(|item| item.visibility == Visibility::Active);
     let tokens_before = estimator.tokens(visible.map(Size::of_item).sum()).saturating_add(fixed);
     Some(Plan {
@@ -258,7 +276,7 @@ impl Plan {
 
     /// What a compaction item takes beside its text, and the rounding of the sums.
     fn framing(&self) -> u64 {
-        self.estimator.tokens(Size { bytes: 16, attachments: 0 }) + 1
+        self.estimator.tokens(Size::of_message(&digest_message(""))) + 1
     }
 }
 
@@ -283,10 +301,16 @@ pub fn arrange(items: Vec<Item>) -> Vec<Item> {
         let ItemContent::Compaction { before: Some(before), .. } = digest.content else { continue };
         let is_digest = |item: &Item| matches!(item.content, ItemContent::Compaction { .. });
         let exact = arranged.iter().position(|item| item.id == before);
-        // That item has been folded since: ids sort by the moment they were made.
-        let later = || arranged.iter().position(|item| !is_digest(item) && item.id >= before);
+        // That item has been folded since: ids sort by the moment they were made, and digests stay in their order.
+        let comes_later = |item: &Item| if is_digest(item) { item.id > digest.id } else { item.id >= before };
+        let later = || arranged.iter().position(comes_later);
         let place = exact.or_else(later).unwrap_or(arranged.len());
         arranged.insert(place, digest);
     }
     arranged
+}
+
+/// A digest as the model is told it.
+pub fn digest_message(digest: &str) -> Message {
+    Message::user(format!("<digest>\n{digest}\n</digest>"))
 }

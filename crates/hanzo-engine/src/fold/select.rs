@@ -57,8 +57,7 @@ pub(super) fn select(
         return None;
     }
     let boundary = view.boundary(limits, cause);
-    let mut folded: Vec<usize> =
-        (0..boundary).filter(|&index| view.classes[index] == Class::Work).collect();
+    let mut folded: Vec<usize> = (0..boundary).filter(|&index| view.classes[index] == Class::Work).collect();
     if folded.is_empty() {
         return None;
     }
@@ -69,8 +68,10 @@ pub(super) fn select(
     if tokens_folded < SMALLEST_FOLD {
         return None;
     }
+    // Digests are told in the order they were made, also when what folds lies before the last one.
     let is_digest = |item: &Item| matches!(item.content, ItemContent::Compaction { .. });
-    let before = items[boundary..].iter().find(|item| !is_digest(item)).map(|item| item.id);
+    let after_digests = items.iter().rposition(is_digest).map_or(0, |index| index + 1);
+    let before = items.get(boundary.max(after_digests)).map(|item| item.id);
     let plan = items.iter().rposition(is_plan).filter(|index| *index < boundary);
     Some(Selection {
         plan,
@@ -85,7 +86,7 @@ pub(super) fn select(
 /// again; and never more than half of what it replaces.
 fn digest_room(limits: &Limits, pins: u64, folded: u64) -> u64 {
     let free = limits.pins().saturating_sub(pins);
-    (free / 8).clamp(limits.window() / 64, limits.window() / 16).max(24).min(folded / 2)
+    (free / 8).clamp(limits.room / 64, limits.room / 16).max(24).min(folded / 2)
 }
 
 fn classify(items: &[Item], tokens: &[u64], limits: &Limits) -> Vec<Class> {
@@ -94,9 +95,8 @@ fn classify(items: &[Item], tokens: &[u64], limits: &Limits) -> Vec<Class> {
     };
     let newest_user = newest(&|content| matches!(content, ItemContent::UserMessage { .. }));
     let newest_plan = items.iter().rposition(is_plan);
-    let newest_environment = newest(
-        &|content| matches!(content, ItemContent::Fragment { kind, .. } if kind == ENVIRONMENT_KIND),
-    );
+    let newest_environment =
+        newest(&|content| matches!(content, ItemContent::Fragment { kind, .. } if kind == ENVIRONMENT_KIND));
     let class = |(index, item): (usize, &Item)| {
         if item.visibility != Visibility::Active {
             return Class::Aside;

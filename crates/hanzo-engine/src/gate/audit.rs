@@ -43,14 +43,17 @@ pub(super) fn entry(
             };
             (Decision::Allow, consent.name(), why)
         }
-        Verdict::Refused(refused) => (Decision::Deny, refusal_name(refused.by), refused.error.message.clone()),
+        Verdict::Refused(refused) => {
+            (Decision::Deny, refusal_name(refused.by), refused.error.message.clone())
+        }
         Verdict::Mistake(message) => (Decision::Deny, "mistake", (*message).to_owned()),
     };
     let mut record = match explained {
         Some(explanation) => {
             let timestamp = at.to_string();
             let session = thread.to_string();
-            let context = AuditContext { timestamp: &timestamp, session_id: &session, user: step.user.as_deref() };
+            let context =
+                AuditContext { timestamp: &timestamp, session_id: &session, user: step.user.as_deref() };
             AuditRecord::new(&context, explanation)
         }
         // Refused before the rules were asked.

@@ -16,23 +16,30 @@ pub(super) fn with_call<R>(
     workspace: &Path,
     judge: impl FnOnce(&Call<'_>) -> R,
 ) -> R {
-    with_name(&reach.action, reach, arguments, workspace, judge)
+    with_name(&reach.action, reach, arguments, Some(workspace), judge)
 }
 
-/// The same, under another of its names.
+/// The same, under another of its names. Without a workspace rules see where files really are, also of those that lie in it.
 pub(super) fn with_name<R>(
     name: &str,
     reach: &Reach,
     arguments: &Value,
-    workspace: &Path,
+    workspace: Option<&Path>,
     judge: impl FnOnce(&Call<'_>) -> R,
 ) -> R {
     let access = if reach.effect.is_read_only() { Access::Reader } else { Access::Writer };
-    let root = workspace.to_string_lossy();
-    let real: Vec<(&str, String)> =
-        reach.paths.iter().map(|path| (path.given.as_str(), path.real.to_string_lossy().into_owned())).collect();
+    let root = workspace.map(Path::to_string_lossy);
+    let real: Vec<(&str, String)> = reach
+        .paths
+        .iter()
+        .map(|path| (path.given.as_str(), path.real.to_string_lossy().into_owned()))
+        .collect();
     let build = |arguments: &Value, judge: &mut dyn FnMut(&Call<'_>)| {
-        let call = Call::new(name, arguments).classified(Classification::Host(access)).in_workspace(&root);
+        let call = Call::new(name, arguments).classified(Classification::Host(access));
+        let call = match &root {
+            Some(root) => call.in_workspace(root),
+            None => call,
+        };
         let call = real.iter().fold(call, |call, (given, real)| call.with_resolved(given, real));
         judge(&call);
     };

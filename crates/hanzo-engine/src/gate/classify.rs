@@ -32,7 +32,10 @@ fn arguments(call: &ToolCall) -> Result<Value, ToolError> {
         return Ok(Value::Object(Map::new()));
     }
     let wrong = |what: String| {
-        let message = format!("the arguments of `{}` {what}; nothing was run. Send them as one JSON object.", shown(&call.name));
+        let message = format!(
+            "the arguments of `{}` {what}; nothing was run. Send them as one JSON object.",
+            shown(&call.name)
+        );
         ToolError::new(ErrorCode::InvalidArguments, message)
     };
     match serde_json::from_str::<Value>(&call.arguments) {

@@ -26,7 +26,10 @@ pub(super) fn headless(
     // The box does not hold for what asks to leave it.
     let sandbox = if confinement == ReachConfinement::Outside { BoxState::Off } else { sandbox };
     let refusal = match (ruling.edge.kind(), ruling.explanation.decision) {
-        (None, _) if ruling.edge == Edge::Unconfined => "this asks to run outside the sandbox and nobody can be asked",
+        _ if ruling.nature.needs_a_person() => "this needs a person, and nobody can be asked",
+        (None, _) if ruling.edge == Edge::Unconfined => {
+            "this asks to run outside the sandbox and nobody can be asked"
+        }
         (None, _) => "this would act on the screen and nobody can be asked",
         // The policy allows it, but not by itself: what makes it a question is not for the box to answer.
         (_, Decision::Allow) => "this needs a person, and nobody can be asked",
@@ -44,7 +47,11 @@ pub(super) fn headless(
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Meaning {
     /// Yes, and this is granted beyond.
-    Yes { face: String, grant: Option<Grant>, notice: Option<String> },
+    Yes {
+        face: String,
+        grant: Option<Grant>,
+        notice: Option<String>,
+    },
     No(Refused),
     /// Nobody answered after all.
     Nobody,
@@ -63,7 +70,10 @@ pub(super) fn read(answered: Answered, question: &Question) -> Meaning {
     let offered = |rule: &str| question.scopes.iter().find(|scope| scope.text == rule);
     let grant = |scope: &Scope, lifetime| Some(Grant { rules: scope.rules.clone(), lifetime });
     let not_offered = |rule: &str| {
-        Some(format!("the call was run once; the rule `{}` was not among those offered and is not granted", hanzo_hooks::plain_text(rule, 200)))
+        Some(format!(
+            "the call was run once; the rule `{}` was not among those offered and is not granted",
+            hanzo_hooks::plain_text(rule, 200)
+        ))
     };
     match answer {
         ApprovalAnswer::Once => Meaning::Yes { face, grant: None, notice: None },
@@ -80,7 +90,9 @@ pub(super) fn read(answered: Answered, question: &Question) -> Meaning {
             None => Meaning::Yes { face, grant: None, notice: not_offered(&rule) },
         },
         ApprovalAnswer::Deny { reason } => {
-            let reason = reason.map(|reason| hanzo_hooks::plain_text(&reason, 4_000)).filter(|reason| !reason.is_empty());
+            let reason = reason
+                .map(|reason| hanzo_hooks::plain_text(&reason, 4_000))
+                .filter(|reason| !reason.is_empty());
             let message = match reason {
                 Some(reason) => format!("the user said no to this call: {reason}"),
                 None => "the user said no to this call. Do not try to reach the same effect in another way; choose a different approach or ask what they would like instead.".to_owned(),

@@ -71,7 +71,9 @@ fn feed(hasher: &mut Sha256, value: &Value) {
         }
         Value::Array(values) => {
             hasher.update(b"[");
-            values.iter().for_each(|value| feed(hasher, value));
+            for value in values {
+                feed(hasher, value);
+            }
             hasher.update(b"]");
         }
         other => hasher.update(format!("{other},")),
@@ -120,14 +122,22 @@ impl Guard {
     }
 
     /// Takes in what a call came to. A refusal by the guard itself counts as the outcome it stands for.
-    pub(super) fn finish(&mut self, key: CallKey, effect: Effect, refusal: Option<Refusal>, output: &str) -> Noted {
+    pub(super) fn finish(
+        &mut self,
+        key: CallKey,
+        effect: Effect,
+        refusal: Option<Refusal>,
+        output: &str,
+    ) -> Noted {
         self.clock += 1;
         let mut hasher = Sha256::new();
         hasher.update(output);
         let outcome = shortened(hasher);
         let known = self.seen.get(&key).map(|seen| (seen.outcome, self.times(key)));
         let (outcome, times) = match known {
-            Some((before, times)) if before == outcome || refusal == Some(Refusal::LoopGuard) => (before, times + 1),
+            Some((before, times)) if before == outcome || refusal == Some(Refusal::LoopGuard) => {
+                (before, times + 1)
+            }
             _ => {
                 self.stretch += 1;
                 (outcome, 1)
@@ -197,7 +207,8 @@ mod tests {
     #[test]
     fn polling_something_that_changes_is_fine() {
         let outcomes: Vec<String> = (0..100).map(|n| format!("{n} %")).collect();
-        let calls: Vec<(&str, &str)> = outcomes.iter().map(|outcome| ("progress", outcome.as_str())).collect();
+        let calls: Vec<(&str, &str)> =
+            outcomes.iter().map(|outcome| ("progress", outcome.as_str())).collect();
         assert_eq!(play(Effect::Read, &calls), "r".repeat(100));
     }
 

@@ -28,12 +28,14 @@ mod refused;
 mod run;
 mod state;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod truncate;
 mod types;
 mod words;
 
 pub use run::Gate;
 pub use types::{
-    Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, RuleSaver,
-    SandboxState, Target, Unclassified,
+    Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, Target,
+    Unclassified,
 };

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Policy};
+use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Policy, Rule};
 use hanzo_protocol::engine::Posture;
 use hanzo_protocol::tool::Effect;
 
@@ -65,9 +65,46 @@ impl Consent {
 pub(super) struct Ruling {
     pub(super) explanation: Explanation,
     pub(super) outcome: Outcome,
+    /// What the call is whatever rules say: a question to the user, something approved each time, or neither.
+    pub(super) nature: Nature,
     pub(super) edge: Edge,
     /// Untrusted content is about and the call could carry out what it asks for.
     pub(super) exposed: bool,
+}
+
+/// What a call is whatever rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nature {
+    /// A question to the user, who answers it.
+    Question,
+    /// A plan for the user to accept.
+    Plan,
+    /// A change of what is remembered, approved each time.
+    Memory,
+    /// Anything else.
+    Ordinary,
+}
+
+impl Nature {
+    fn of(workspace: &Path, name: &str, target: &Target) -> Self {
+        // No command is a question, and commands are what takes time to look at.
+        if target.reach.effect == Effect::Execute {
+            return Self::Ordinary;
+        }
+        let plain = explain(&Policy::default(), workspace, name, target);
+        match plain.basis {
+            Basis::UserDecision if plain.tool == "ui.ask" => Self::Question,
+            Basis::UserDecision => Self::Plan,
+            Basis::FreshApproval => Self::Memory,
+            _ if target.reach.effect == Effect::Memory => Self::Memory,
+            _ => Self::Ordinary,
+        }
+    }
+
+    /// Whether nobody but a person will do.
+    pub(super) fn needs_a_person(self) -> bool {
+        matches!(self, Self::Plan | Self::Memory)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,13 +136,9 @@ pub(super) fn judge(
     let exposed = is_exposed(step.taint, &target.reach, edge);
     let policy = if exposed { standing.configured } else { standing.granted };
     let explanation = explain(policy, workspace, name, target);
-    // What the call is by nature, whatever rules say about it. No command is a question.
-    let nature = match target.reach.effect {
-        Effect::Execute => Basis::ModeFallback,
-        _ => explain(&Policy::default(), workspace, name, target).basis,
-    };
+    let nature = Nature::of(workspace, name, target);
     let outcome = settle(step, standing, target, edge, exposed, &explanation, nature);
-    Ruling { explanation, outcome, edge, exposed }
+    Ruling { explanation, outcome, nature, edge, exposed }
 }
 
 fn settle(
@@ -115,16 +148,15 @@ fn settle(
     edge: Edge,
     exposed: bool,
     explanation: &Explanation,
-    nature: Basis,
+    nature: Nature,
 ) -> Outcome {
     if explanation.decision == Decision::Deny {
         return Outcome::Denied;
     }
     match nature {
-        Basis::UserDecision if explanation.tool == "ui.ask" => return Outcome::Allowed(Consent::Question),
-        Basis::UserDecision | Basis::FreshApproval => return Outcome::Ask,
-        _ if edge == Edge::Memory => return Outcome::Ask,
-        _ => {}
+        Nature::Question => return Outcome::Allowed(Consent::Question),
+        Nature::Plan | Nature::Memory => return Outcome::Ask,
+        Nature::Ordinary => {}
     }
     let unconfined = edge == Edge::Unconfined;
     let posture = match step.posture {
@@ -156,19 +188,25 @@ fn settle(
     Outcome::Ask
 }
 
-/// The decision by the canonical action; a deny or ask rule for the name that was called counts too.
+/// The decision by the canonical action. A deny or ask rule counts as well when it is for the name that was called, or names a file of
+/// the workspace by its whole path.
 fn explain(policy: &Policy, workspace: &Path, name: &str, target: &Target) -> Explanation {
     let Target { reach, arguments, .. } = target;
-    let canonical = with_call(reach, arguments, workspace, |call| policy.explain(call));
+    let mut decided = with_call(reach, arguments, workspace, |call| policy.explain(call));
     let tool = reach.action.split_once('.').map_or(reach.action.as_str(), |(tool, _)| tool);
-    if name == reach.action || name == tool {
-        return canonical;
+    let mut also = |name: &str, workspace: Option<&Path>| {
+        let other = with_name(name, reach, arguments, workspace, |call| policy.explain(call));
+        let by_rule = matches!(other.basis, Basis::Rule | Basis::UnprovenDeny | Basis::UnprovenAsk);
+        if by_rule && other.decision > decided.decision {
+            decided = Explanation { tool: std::mem::take(&mut decided.tool), ..other };
+        }
+    };
+    if name != reach.action && name != tool {
+        also(name, Some(workspace));
     }
-    let called = with_name(name, reach, arguments, workspace, |call| policy.explain(call));
-    let by_rule = matches!(called.basis, Basis::Rule | Basis::UnprovenDeny | Basis::UnprovenAsk);
-    if by_rule && called.decision > canonical.decision {
-        Explanation { tool: canonical.tool, ..called }
-    } else {
-        canonical
+    let names_whole_paths = |rule: &Rule| rule.text().contains("(/") || rule.text().contains("=/");
+    if !reach.paths.is_empty() && policy.deny.iter().chain(&policy.ask).any(names_whole_paths) {
+        also(&reach.action, None);
     }
+    decided
 }

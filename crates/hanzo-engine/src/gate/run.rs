@@ -22,10 +22,10 @@ use super::guard::CallKey;
 use super::policy::{Consent, Outcome, Ruling, Standing, judge};
 use super::refused::{Refused, error_result};
 use super::state::State;
+use super::steps;
 use super::truncate::truncate;
 use super::types::{Asker, CallWatch, Classified, GateParts, GateStep, Gated, Refusal, Target};
 use super::words::{Question, question, rules_for, way_to_allow};
-use super::steps;
 
 /// The gate of one open thread: its rules, what was granted in it, and what it has seen.
 pub struct Gate {
@@ -65,6 +65,13 @@ impl Gate {
         let tools = std::mem::take(&mut parts.tools);
         let policy = std::mem::take(&mut parts.policy);
         Self { parts, state: Mutex::new(State::new(tools, policy)) }
+    }
+
+    /// The same gate with other rules; what was granted is forgotten.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy) -> Self {
+        let tools = self.tools();
+        Self { parts: self.parts, state: Mutex::new(State::new(tools, policy)) }
     }
 
     /// The tools that can be called.
@@ -147,7 +154,13 @@ impl Gate {
             Err(refused) => {
                 let result = error_result(&target.reach.action, call.trace, &refused.error);
                 let audit = entry(thread, step, call, trail.ruling.as_ref(), &Verdict::Refused(&refused));
-                return Passed::not_run(ToolCallStatus::Denied, result, Some(refused.by), audit, trail.notices);
+                return Passed::not_run(
+                    ToolCallStatus::Denied,
+                    result,
+                    Some(refused.by),
+                    audit,
+                    trail.notices,
+                );
             }
         };
         watch.status(ToolCallStatus::Running);
@@ -159,7 +172,15 @@ impl Gate {
         self.after(call, target, &result, &mut trail).await;
         let full_output = truncate(&mut result, self.parts.limits.output, self.parts.blobs.as_ref()).await;
         let status = if result.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        Passed { status, result, full_output, duration: Some(duration), refusal: None, audit: None, notices: trail.notices }
+        Passed {
+            status,
+            result,
+            full_output,
+            duration: Some(duration),
+            refusal: None,
+            audit: None,
+            notices: trail.notices,
+        }
     }
 
     /// Steps 1 to 7: everything that can refuse the call.
@@ -186,7 +207,10 @@ impl Gate {
         steps::wall(step, reach, &consent)?;
         let audit = entry(self.parts.thread, step, call, trail.ruling.as_ref(), &Verdict::Allowed(&consent));
         watch.about_to_run(reach, audit).await.map_err(|reason| {
-            Refused::new(Refusal::NotRecorded, format!("the call was not run because it could not be recorded: {reason}"))
+            Refused::new(
+                Refusal::NotRecorded,
+                format!("the call was not run because it could not be recorded: {reason}"),
+            )
         })?;
         Ok(consent)
     }
@@ -297,7 +321,9 @@ impl Gate {
         if grant.lifetime == Lifetime::Saved {
             for rule in &grant.rules {
                 if let Err(reason) = self.parts.rules.save(rule).await {
-                    notice = Some(format!("the rule `{rule}` holds until the thread ends but could not be saved: {reason}"));
+                    notice = Some(format!(
+                        "the rule `{rule}` holds until the thread ends but could not be saved: {reason}"
+                    ));
                     grant.lifetime = Lifetime::Session;
                     break;
                 }
@@ -317,9 +343,10 @@ impl Gate {
         trail.notices.extend(outcome.reports.iter().map(notice_of));
         match outcome.verdict {
             PreVerdict::Allow => Ok(()),
-            PreVerdict::Deny { reason, hook } => {
-                Err(Refused::new(Refusal::Hook, format!("a hook of the user refused this call (`{hook}`): {reason}")))
-            }
+            PreVerdict::Deny { reason, hook } => Err(Refused::new(
+                Refusal::Hook,
+                format!("a hook of the user refused this call (`{hook}`): {reason}"),
+            )),
         }
     }
 
@@ -364,7 +391,9 @@ impl Gate {
             return None;
         }
         let outside = Target { tool: target.tool.clone(), arguments, reach };
-        let again = self.pass(step, call, &outside, key, asker, watch, Attempt::Outside { evidence: &evidence }).await;
+        let again = self
+            .pass(step, call, &outside, key, asker, watch, Attempt::Outside { evidence: &evidence })
+            .await;
         if again.refusal.is_none() {
             return Some(again);
         }
@@ -372,7 +401,15 @@ impl Gate {
         let note = format!("\n\nnote: it could be run outside the sandbox, but that was not done: {why}");
         first.result.output.push_str(&note);
         // The first attempt stays the answer; the entry of the second one is kept beside it.
-        Some(Passed { result: first.result.clone(), status: first.status, full_output: first.full_output.clone(), duration: first.duration, refusal: None, audit: again.audit, notices: again.notices })
+        Some(Passed {
+            result: first.result.clone(),
+            status: first.status,
+            full_output: first.full_output.clone(),
+            duration: first.duration,
+            refusal: None,
+            audit: again.audit,
+            notices: again.notices,
+        })
     }
 
     /// Puts the attempts together, and lets the loop guard take the outcome in.
@@ -437,4 +474,3 @@ fn event<'a>(call: &'a Classified, target: &'a Target, session: &'a str) -> Tool
 fn notice_of(report: &HookReport) -> String {
     format!("the hook `{}` ({}): {}", report.hook, report.event.name(), report.problem)
 }
-

@@ -50,15 +50,22 @@ pub(super) fn wall(step: &GateStep, reach: &Reach, consent: &Consent) -> Result<
     let Some(path) = reach.paths.iter().find(|path| path.place == Place::Outside) else { return Ok(()) };
     let refuse = |what: &str, hint: &str| {
         let shown = path.real.display().to_string();
-        Err(Refused::new(Refusal::Sandbox, format!("{what} `{shown}`, which is outside the workspace. {hint}"))
-            .with_details(json!({ "path": shown })))
+        Err(Refused::new(
+            Refusal::Sandbox,
+            format!("{what} `{shown}`, which is outside the workspace. {hint}"),
+        )
+        .with_details(json!({ "path": shown })))
     };
     if step.caller == ToolCaller::Remote {
         return refuse("a remote caller may not reach", "Only the workspace can be reached from elsewhere.");
     }
-    let changes_files = matches!(reach.effect, Effect::Write | Effect::Network | Effect::Screen | Effect::Memory);
+    let changes_files =
+        matches!(reach.effect, Effect::Write | Effect::Network | Effect::Screen | Effect::Memory);
     if changes_files && !consent.covers_outside() {
-        return refuse("the sandbox does not let this call change", "Work inside the workspace or ask the user.");
+        return refuse(
+            "the sandbox does not let this call change",
+            "Work inside the workspace or ask the user.",
+        );
     }
     Ok(())
 }

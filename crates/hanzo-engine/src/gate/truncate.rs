@@ -16,7 +16,9 @@ pub(super) async fn truncate(result: &mut ToolResult, most: usize, blobs: &dyn B
     let length = result.output.chars().count();
     let full = if length > most {
         let (kept, how) = match blobs.put(result.output.as_bytes()).await {
-            Ok(hash) => (Some(Ref::new(hash.as_str())), format!("the whole output is kept as {}", hash.as_str())),
+            Ok(hash) => {
+                (Some(Ref::new(hash.as_str())), format!("the whole output is kept as {}", hash.as_str()))
+            }
             Err(error) => (None, format!("the whole output is lost: {error}")),
         };
         result.output = shorten(&result.output, most, &how);
@@ -74,7 +76,8 @@ fn shorten_envelope(envelope: &mut Value, most: usize, full: Option<&Ref>) {
     if size(envelope) <= most {
         return;
     }
-    let how = full.map_or_else(|| "not kept".to_owned(), |full| format!("the whole output is kept as {full}"));
+    let how =
+        full.map_or_else(|| "not kept".to_owned(), |full| format!("the whole output is kept as {full}"));
     for key in ["data", "error"] {
         let Some(part) = envelope.get_mut(key) else { continue };
         // A quarter for each long text leaves room for several of them.
@@ -98,11 +101,7 @@ fn shorten_envelope(envelope: &mut Value, most: usize, full: Option<&Ref>) {
 
 fn shorten_texts(value: &mut Value, most: usize, how: &str) {
     match value {
-        Value::String(text) => {
-            if text.chars().count() > most {
-                *text = shorten(text, most, how);
-            }
-        }
+        Value::String(text) if text.chars().count() > most => *text = shorten(text, most, how),
         Value::Array(values) => values.iter_mut().for_each(|value| shorten_texts(value, most, how)),
         Value::Object(map) => map.values_mut().for_each(|value| shorten_texts(value, most, how)),
         _ => {}
@@ -160,19 +159,22 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_fit_keeps_head_and_tail_and_names_the_whole() {
-        let text: String = (0..20_000).map(|n| format!("line {n} ü\n")).collect();
+        let mut text = (0..20_000).map(|n| format!("line {n} ü")).collect::<Vec<_>>().join("\n");
+        text.push('\n');
         let mut result = ToolResult::success(text.clone());
         let full = truncate(&mut result, 50_000, &Blobs::Keep).await.unwrap();
         assert_eq!(full.as_str(), ContentHash::of(text.as_bytes()).as_str());
         assert!(result.output.chars().count() <= 50_000);
         assert!(result.output.starts_with("line 0 ü\n") && result.output.ends_with("line 19999 ü\n"));
-        assert!(result.output.contains(&format!("characters left out; the whole output is kept as {full} …]")));
+        assert!(
+            result.output.contains(&format!("characters left out; the whole output is kept as {full} …]"))
+        );
     }
 
     #[tokio::test]
     async fn a_store_that_fails_does_not_fail_the_call() {
-        let mut result = ToolResult::success("x".repeat(100));
-        assert_eq!(truncate(&mut result, 90, &Blobs::Fail).await, None);
+        let mut result = ToolResult::success("x".repeat(300));
+        assert_eq!(truncate(&mut result, 150, &Blobs::Fail).await, None);
         assert!(result.output.contains("the disk is full"), "{}", result.output);
     }
 
@@ -190,7 +192,8 @@ mod tests {
             let envelope: Envelope = serde_json::from_value(wire).unwrap();
             assert!(envelope.is_ok());
         }
-        let error = ToolError::new(ErrorCode::Conflict, "z".repeat(200_000)).with_details(json!({"x": "w".repeat(90_000)}));
+        let error = ToolError::new(ErrorCode::Conflict, "z".repeat(200_000))
+            .with_details(json!({"x": "w".repeat(90_000)}));
         let mut result: ToolResult = Envelope::<Value>::failure(error, meta()).into();
         truncate(&mut result, 50_000, &Blobs::Keep).await.unwrap();
         assert!(result.error.as_ref().unwrap().chars().count() <= 50_000);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::call::with_call;
 use super::edge::Edge;
-use super::policy::Ruling;
+use super::policy::{Nature, Ruling};
 use super::types::{Classified, Target};
 
 /// The most characters of what a call acts on that a question shows. What is left out is counted.
@@ -63,7 +63,8 @@ pub(super) fn question(
 /// What may be granted beyond this once. Nothing where a grant would not hold the next time either.
 fn grantable(target: &Target, workspace: &Path, ruling: &Ruling) -> Vec<Scope> {
     let fresh = ruling.exposed
-        || matches!(ruling.edge, Edge::Unconfined | Edge::Memory)
+        || ruling.nature.needs_a_person()
+        || ruling.edge == Edge::Unconfined
         || matches!(ruling.explanation.basis, Basis::UnprovenDeny);
     // An ask rule asks every time: an allow rule does not outweigh it.
     let by_rule = matches!(ruling.explanation.basis, Basis::Rule | Basis::UnprovenAsk);
@@ -88,7 +89,8 @@ pub(super) fn summary(target: &Target, edge: Edge) -> String {
     let paths = paths(reach);
     let what = match reach.action.as_str() {
         "plan.exit" => {
-            let plan = text(&["plan", "text", "summary"]).map(|plan| format!(":\n{plan}")).unwrap_or_default();
+            let plan =
+                text(&["plan", "text", "summary"]).map(|plan| format!(":\n{plan}")).unwrap_or_default();
             format!("Accept the plan and begin to carry it out{plan}")
         }
         "memory.remember" => format!("Remember beyond this thread: {}", preview(arguments)),
@@ -161,7 +163,9 @@ fn preview(arguments: &Value) -> String {
             let entries: Vec<String> = map
                 .iter()
                 .filter(|(key, _)| *key != "action")
-                .map(|(key, value)| format!("{}: {}", plain_text(key, 100), one_line(&shown_value(value), 300)))
+                .map(|(key, value)| {
+                    format!("{}: {}", plain_text(key, 100), one_line(&shown_value(value), 300))
+                })
                 .collect();
             if entries.is_empty() { "no arguments".to_owned() } else { cut(&entries.join(", ")) }
         }
@@ -198,15 +202,15 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
         reasons.push(format!("In the sandbox it failed: {}", cut(evidence)));
     }
     match (explanation.basis, ruling.edge) {
+        _ if ruling.nature == Nature::Plan => reasons.push("This is for you to decide".to_owned()),
+        _ if ruling.nature == Nature::Memory => {
+            reasons.push("What is remembered is approved each time".to_owned());
+        }
         (Basis::Rule, _) if ruling.explanation.decision == hanzo_permissions::Decision::Ask => {
             reasons.push(format!("It is asked about by {rule}{command}"));
         }
         (Basis::UnprovenDeny | Basis::UnprovenAsk, _) => {
             reasons.push(format!("It cannot be told whether {rule} is about this{opaque}"));
-        }
-        (Basis::UserDecision, _) => reasons.push("This is for you to decide".to_owned()),
-        (Basis::FreshApproval, _) | (_, Edge::Memory) => {
-            reasons.push("What is remembered is approved each time".to_owned());
         }
         (_, Edge::Unconfined) => reasons.push("It asks to run outside the sandbox".to_owned()),
         _ => reasons.push(format!("No rule covers it{opaque}")),
@@ -217,7 +221,9 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
             Taint::Mcp => "an MCP server",
             Taint::Outside => "files outside the workspace",
         };
-        reasons.push(format!("The agent has read content from {from}, so what was granted before does not cover it"));
+        reasons.push(format!(
+            "The agent has read content from {from}, so what was granted before does not cover it"
+        ));
     }
     plain_text(&reasons.join(". "), 4_000)
 }
@@ -225,12 +231,15 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
 /// How the user could let a call run that was refused because nobody was there.
 pub(super) fn way_to_allow(target: &Target, workspace: &Path, ruling: &Ruling) -> String {
     match (ruling.edge, ruling.explanation.basis) {
-        (Edge::Memory, _) | (_, Basis::FreshApproval) => "No rule allows this: a person approves it each time.".to_owned(),
-        (_, Basis::UserDecision) => "No rule allows this: a person decides it.".to_owned(),
+        _ if ruling.nature.needs_a_person() => {
+            "No rule allows this: a person decides it each time.".to_owned()
+        }
         (Edge::Unconfined, _) => {
             "No rule allows leaving the sandbox; run it inside, or have a person approve it.".to_owned()
         }
-        (_, Basis::UnprovenDeny) => "Spell the command out plainly, so that it can be told apart from what is denied.".to_owned(),
+        (_, Basis::UnprovenDeny) => {
+            "Spell the command out plainly, so that it can be told apart from what is denied.".to_owned()
+        }
         (_, Basis::Rule | Basis::UnprovenAsk) => {
             "The user could take the ask rule away or answer it in an attended thread.".to_owned()
         }

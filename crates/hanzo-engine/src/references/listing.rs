@@ -68,7 +68,10 @@ impl Lister<'_> {
     fn enter(&mut self, directory: &Path) {
         let mut builder = GitignoreBuilder::new(directory);
         let opened = self.workspace.open_read(&directory.join(".gitignore"));
-        if let Ok(text) = opened.map_err(|error| error.to_string()).and_then(|file| files::whole_text(file, LARGEST_IGNORE_FILE)) {
+        if let Ok(text) = opened
+            .map_err(|error| error.to_string())
+            .and_then(|file| files::whole_text(file, LARGEST_IGNORE_FILE))
+        {
             for line in text.lines() {
                 // A line that is no pattern is passed over, as git does.
                 let _ = builder.add_line(None, line);

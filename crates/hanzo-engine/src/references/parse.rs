@@ -52,7 +52,8 @@ pub fn mentions(input: &str) -> Vec<Mention> {
     while let Some(at) = input[from..].find('@').map(|at| from + at) {
         from = at + 1;
         let begins = input[..at].chars().next_back().is_none_or(|before| {
-            before.is_whitespace() || matches!(before, '(' | '[' | '{' | '<' | '"' | '\'' | '`' | ',' | ';' | ':' | '=')
+            before.is_whitespace()
+                || matches!(before, '(' | '[' | '{' | '<' | '"' | '\'' | '`' | ',' | ';' | ':' | '=')
         });
         let rest = &input[from..];
         let found = if begins { quoted(rest).or_else(|| bare(rest)) } else { None };
@@ -115,7 +116,8 @@ impl Mention {
             if let Some((path, lines)) = with_lines(text) {
                 targets.push(Target { path: path.to_owned(), lines: Some(lines) });
             }
-            let Some(shorter) = text.strip_suffix(is_punctuation).filter(|_| self.quoting == Quoting::Bare) else {
+            let Some(shorter) = text.strip_suffix(is_punctuation).filter(|_| self.quoting == Quoting::Bare)
+            else {
                 break;
             };
             text = shorter;
@@ -137,7 +139,8 @@ fn is_punctuation(c: char) -> bool {
 fn with_lines(text: &str) -> Option<(&str, Lines)> {
     let colon = text.rsplit_once(':');
     let hash = || text.rsplit_once("#L");
-    let (path, range) = colon.filter(|(_, range)| range.starts_with(|c: char| c.is_ascii_digit())).or_else(hash)?;
+    let (path, range) =
+        colon.filter(|(_, range)| range.starts_with(|c: char| c.is_ascii_digit())).or_else(hash)?;
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
         let digits = text.strip_prefix('L').unwrap_or(text);

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_sandbox::paths::Workspace;
 
+use super::Gathered;
 use super::listing;
 use super::parse::{Lines, Target};
-use super::Gathered;
 use crate::text::clip;
 
 /// What one file may take of a message, in bytes.

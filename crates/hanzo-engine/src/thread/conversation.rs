@@ -9,12 +9,13 @@
 //! * what the host adds is a tagged user message of its own, and never between a call and its result,
 //! * an assistant message without text and calls does not exist, for vendors refuse it.
 
-use hanzo_protocol::item::{Item, ItemContent, ToolCallItem, Visibility};
+use hanzo_protocol::item::{BreakReason, Item, ItemContent, ToolCallItem, Visibility};
 use hanzo_protocol::message::{Message, ToolCall};
 use hanzo_protocol::tool::ToolResult;
 use jiff::Timestamp;
 
 use crate::answer::Answer;
+use crate::fold;
 
 /// What a call is answered with when it was stopped, or the process died under it.
 pub(crate) const INTERRUPTED: &str =
@@ -68,8 +69,13 @@ impl Weaver {
                 self.say(message, messages);
             }
             ItemContent::Compaction { digest, .. } => {
-                let message = Message::user(digest);
+                let message = fold::digest_message(digest);
                 self.say(message, messages);
+            }
+            ItemContent::PrefixBreak { reason: BreakReason::ModelSwitch } => {
+                self.finish(messages);
+                // A vendor takes no reasoning of another's, and the prefix is a new one anyway.
+                messages.iter_mut().for_each(|message| message.reasoning.clear());
             }
             _ => {}
         }

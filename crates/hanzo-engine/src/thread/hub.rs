@@ -149,6 +149,11 @@ impl Hub {
         self.show(state);
     }
 
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
     fn event(&self, cursor: EventCursor, content: EventContent) -> Event {
         Event { cursor, thread_id: self.thread, at: Timestamp::now(), content }
     }

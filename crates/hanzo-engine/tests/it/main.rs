@@ -1,6 +1,16 @@
 //! Tests of the crate through its public face.
+#![expect(clippy::unwrap_used, reason = "a test that cannot get what it needs has failed")]
 
+mod agents;
+mod commands;
 mod compaction;
+mod fold;
+mod ground;
+mod instructions;
+mod items;
 mod mocks;
+mod prompt;
+mod references;
+mod tokens;
 mod turn;
 mod vectors;

@@ -78,7 +78,10 @@ mod unix {
                     let file = std::fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?);
                     let mut bytes = Vec::new();
                     file.take(most + 1).read_to_end(&mut bytes)?;
-                    #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "narrower elsewhere"))]
+                    #[cfg_attr(
+                        target_os = "linux",
+                        expect(clippy::useless_conversion, reason = "narrower elsewhere")
+                    )]
                     Ok(There::File { bytes, mode: u32::from(stat.st_mode) & 0o7777 })
                 }
                 _ => Ok(There::Other),
@@ -123,9 +126,8 @@ mod unix {
 
         /// Removes the directory at `path` if it is empty; whether it did.
         pub fn remove_empty(&self, path: &str) -> bool {
-            self.parent(path, false).is_ok_and(|(parent, name)| {
-                rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok()
-            })
+            self.parent(path, false)
+                .is_ok_and(|(parent, name)| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok())
         }
     }
 

@@ -159,7 +159,10 @@ impl Manifest {
         let mut kept = vec![load_one(hash, blobs)?];
         while let Some(base) = kept.last().and_then(|kept| kept.base.clone()) {
             if kept.len() > LONGEST_CHAIN as usize + 1 {
-                return Err(Error::new(ErrorKind::InvalidData, "the lists of files build on each other endlessly"));
+                return Err(Error::new(
+                    ErrorKind::InvalidData,
+                    "the lists of files build on each other endlessly",
+                ));
             }
             kept.push(load_one(&base, blobs)?);
         }
@@ -179,7 +182,8 @@ impl Manifest {
 
 fn load_one(hash: &ContentHash, blobs: &FileBlobs) -> std::io::Result<Kept> {
     let bytes = blobs.load(hash)?;
-    let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::NotFound, "the checkpoint's list of files is gone"))?;
+    let bytes =
+        bytes.ok_or_else(|| Error::new(ErrorKind::NotFound, "the checkpoint's list of files is gone"))?;
     let kept: Kept = serde_json::from_slice(&bytes)
         .map_err(|error| Error::new(ErrorKind::InvalidData, format!("not a list of files: {error}")))?;
     if kept.version == 1 {

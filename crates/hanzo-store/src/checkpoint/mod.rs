@@ -146,13 +146,14 @@ impl Checkpointer {
     /// Goes on from an earlier checkpoint of the same workspace (`Store::last_checkpoint`), so that only what changed since
     /// then is read. One that cannot be read is no loss: everything is looked at then.
     pub async fn resume(&self, manifest: ContentHash) {
-        let _ = self.blocking("resume", move |inner| {
-            let loaded = Manifest::load(&manifest, &inner.blobs)?;
-            let last = Last { hash: manifest, manifest: Arc::new(loaded) };
-            *inner.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
-            Ok(())
-        })
-        .await;
+        let _ = self
+            .blocking("resume", move |inner| {
+                let loaded = Manifest::load(&manifest, &inner.blobs)?;
+                let last = Last { hash: manifest, manifest: Arc::new(loaded) };
+                *inner.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+                Ok(())
+            })
+            .await;
     }
 
     /// Makes a checkpoint of the workspace as it is.
@@ -279,4 +280,3 @@ fn changes(before: &Manifest, after: &Manifest) -> Vec<FileChange> {
     changed.sort_by(|a, b| a.path().cmp(b.path()));
     changed
 }
-

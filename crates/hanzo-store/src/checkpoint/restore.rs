@@ -115,7 +115,8 @@ struct Job<'j> {
 
 impl Job<'_> {
     fn run(&self) -> std::io::Result<Outcome> {
-        let content = |manifest: &'_ Manifest| manifest.files.get(self.path).map(|entry| entry.content.clone());
+        let content =
+            |manifest: &'_ Manifest| manifest.files.get(self.path).map(|entry| entry.content.clone());
         let (wanted, expected) = (content(self.to), content(self.since));
         let now = match self.root.look(self.path, self.limits.file_size)? {
             There::Nothing => None,

@@ -170,12 +170,7 @@ impl<'w> Walk<'w> {
 }
 
 /// Reads a file or link and keeps what it holds.
-fn content(
-    absolute: &Path,
-    meta: &Metadata,
-    most: u64,
-    blobs: &FileBlobs,
-) -> std::io::Result<Content> {
+fn content(absolute: &Path, meta: &Metadata, most: u64, blobs: &FileBlobs) -> std::io::Result<Content> {
     if meta.is_symlink() {
         let target = fs::read_link(absolute)?;
         let target = target.to_str().ok_or(std::io::ErrorKind::InvalidData)?.to_owned();
@@ -214,7 +209,8 @@ fn nanoseconds(at: Option<SystemTime>) -> i64 {
 #[cfg(unix)]
 pub(super) fn stat(meta: &Metadata) -> Stat {
     use std::os::unix::fs::MetadataExt as _;
-    let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+    let time =
+        |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
     Stat(
         meta.size(),
         time(meta.mtime(), meta.mtime_nsec()),

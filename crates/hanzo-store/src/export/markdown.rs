@@ -86,7 +86,9 @@ fn add_call(text: &mut String, call: &ToolCallItem, aside: &str) {
         ToolCallStatus::Failed => ": failed",
         ToolCallStatus::Denied => ": denied",
         ToolCallStatus::Interrupted => ": interrupted",
-        ToolCallStatus::Pending | ToolCallStatus::AwaitingApproval | ToolCallStatus::Running => ": not finished",
+        ToolCallStatus::Pending | ToolCallStatus::AwaitingApproval | ToolCallStatus::Running => {
+            ": not finished"
+        }
     };
     let _ = write!(text, "\n### `{}`{status}{aside}\n", plain(&call.tool));
     if !matches!(call.arguments.trim(), "" | "{}") {

@@ -73,7 +73,8 @@ pub async fn export(
     let audit = match with_audit {
         WithAudit::No => Vec::new(),
         WithAudit::Yes => {
-            let filter = AuditFilter { thread: Some(thread), limit: Some(u32::MAX), ..AuditFilter::default() };
+            let filter =
+                AuditFilter { thread: Some(thread), limit: Some(u32::MAX), ..AuditFilter::default() };
             store.audit(filter).await?.entries
         }
     };
@@ -126,12 +127,8 @@ pub async fn import(store: &dyn Store, document: &str) -> Result<Imported, Store
         was = Some(parsed.record.id());
         parsed.rename();
     }
-    let imported = Imported {
-        thread: parsed.record.id(),
-        was,
-        items: parsed.items.len(),
-        audit: parsed.audit.len(),
-    };
+    let imported =
+        Imported { thread: parsed.record.id(), was, items: parsed.items.len(), audit: parsed.audit.len() };
     store.import_thread(parsed.record, parsed.items, parsed.audit).await?;
     Ok(imported)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hanzo_protocol::item::NoticeLevel;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::script::{Script, script_error};
@@ -33,6 +33,10 @@ pub struct OpenReport {
 }
 
 impl OpenReport {
+    pub(super) fn inform(&mut self, text: impl Into<String>) {
+        self.notices.push((NoticeLevel::Info, text.into()));
+    }
+
     pub(super) fn warn(&mut self, text: impl Into<String>) {
         self.notices.push((NoticeLevel::Warning, text.into()));
     }
@@ -90,31 +94,43 @@ pub(super) async fn connect(path: &Path, report: &mut OpenReport) -> Result<Open
             result => break result?,
         }
     };
-    if let Some(claimed) = claimed
-        && wal::lost(&mut connection, claimed).await?
-    {
-        report.warn(
-            "the log of the database was torn, as after a power failure: what was written last is missing, everything before it is there",
-        );
+    if let Some(claimed) = claimed {
+        match wal::torn(&mut connection, claimed).await? {
+            wal::Torn::Nothing => {}
+            wal::Torn::LastWrite => report.inform(
+                "the process before ended while it was writing: that last write is missing, everything before it is there",
+            ),
+            wal::Torn::More => report.warn(
+                "the log of the database was torn, as after a power failure: what was written last is missing, everything before it is there",
+            ),
+        }
     }
     Ok(Opened { connection, fresh })
 }
 
 async fn try_connect(path: &Path, fresh: bool) -> Result<Connection, StoreError> {
-    // Nothing is lost when a new and empty file is torn, so it is made without waiting for the disk. The first
-    // `Durability::Disk` makes up for it.
-    let synchronous = if fresh { SqliteSynchronous::Off } else { SqliteSynchronous::Normal };
     let mut connection = SqliteConnectOptions::new()
         .filename(path)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(synchronous)
         .foreign_keys(false)
         .connect()
         .await
         .map_err(|error| script_error(OPEN, &error))?;
+    // Nothing is lost when a new and empty file is torn, so it is made without waiting for the disk. The first
+    // `Durability::Disk` makes up for it.
+    let setup = if fresh {
+        "PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL"
+    } else {
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"
+    };
+    Script::raw(&mut connection, setup).await.map_err(|error| script_error(OPEN, &error))?;
     // Counting the tables makes SQLite read and understand all of the schema.
     let mut script = Script::default();
-    script.step("SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version");
+    script.step(
+        "SELECT user_version, (SELECT count(*) FROM sqlite_schema), \
+         (SELECT count(*) FROM sqlite_schema WHERE name IN ('threads', 'items', 'items_cursor', 'items_active', \
+         'audit', 'audit_at', 'audit_thread', 'checkpoints', 'checkpoints_thread', 'checkpoints_workspace', \
+         'leases', 'texts')) FROM pragma_user_version",
+    );
     let ran = script.run(&mut connection, OPEN).await?;
     let column = |index: usize| -> Result<i64, StoreError> {
         let row = ran.rows.first().ok_or_else(|| StoreError::invalid(OPEN, "it has no version"))?;
@@ -135,6 +151,10 @@ async fn try_connect(path: &Path, fresh: bool) -> Result<Connection, StoreError>
                 reason: "it is not a database of this program".into(),
             });
         }
+    }
+    if found == schema::VERSION && column(2)? < schema::NAMES {
+        let _ = connection.close().await;
+        return Err(StoreError::Damaged { doing: OPEN, reason: "tables are missing".into() });
     }
     if found < schema::VERSION {
         schema::migrate(&mut connection, found.max(0)).await?;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use hanzo_protocol::engine::Page;
 use hanzo_protocol::event::EventCursor;
-use hanzo_protocol::ids::{CheckpointId, ThreadId};
-use hanzo_protocol::item::Item;
+use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId};
+use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
 use serde::de::DeserializeOwned;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -122,21 +122,35 @@ pub(super) async fn items(
         .filter(|_| more)
         .and_then(|row| row.try_get::<i64, _>(column).ok())
         .map(|n| n.to_string());
-    let mut entries = rows.iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+    let mut entries = rows.iter().map(|row| stored(query.thread, row)).collect::<Result<Vec<_>, _>>()?;
     if query.from == ItemsFrom::End {
         entries.reverse();
     }
     Ok(Page { entries, next })
 }
 
-fn stored(row: &SqliteRow) -> Result<StoredItem, StoreError> {
-    let decode = || -> Result<StoredItem, Box<dyn std::error::Error>> {
-        let mut item: Item = serde_json::from_str(row.try_get(3)?)?;
-        // The column counts: folding ten thousand items does not rewrite them.
-        item.visibility = visibility_of(row.try_get(2)?);
-        Ok(StoredItem { item, cursor: EventCursor(u64::try_from(row.try_get::<i64, _>(1)?)?) })
+/// An item of its row. One that cannot be read any more is not dropped in silence: a notice stands in its place.
+fn stored(thread: ThreadId, row: &SqliteRow) -> Result<StoredItem, StoreError> {
+    let column = |index: usize| -> Result<i64, StoreError> {
+        row.try_get(index).map_err(|error| StoreError::invalid(ITEMS, error))
     };
-    decode().map_err(|error| StoreError::Damaged { doing: ITEMS, reason: error.to_string() })
+    let cursor = EventCursor(u64::try_from(column(1)?).unwrap_or_default());
+    let read: Option<Item> = row.try_get(3).ok().and_then(|json| serde_json::from_str(json).ok());
+    let mut item = read.filter(|item| item.thread_id == thread).unwrap_or_else(|| Item {
+        id: ItemId::from(uuid::Uuid::from_u128(column(0).unwrap_or_default().unsigned_abs().into())),
+        thread_id: thread,
+        turn_id: None,
+        created_at: jiff::Timestamp::UNIX_EPOCH,
+        visibility: Visibility::Active,
+        taint: None,
+        content: ItemContent::Notice {
+            level: NoticeLevel::Error,
+            text: "an item that was here is damaged and cannot be read any more".into(),
+        },
+    });
+    // The column counts: folding ten thousand items does not rewrite them.
+    item.visibility = visibility_of(column(2)?);
+    Ok(StoredItem { item, cursor })
 }
 
 pub(super) async fn audit(
@@ -194,17 +208,13 @@ pub(super) async fn audit(
     let more = take_extra(&mut rows, limit);
     let next =
         rows.last().filter(|_| more).and_then(|row| row.try_get::<i64, _>(0).ok()).map(|n| n.to_string());
-    let entries = rows.iter().map(|row| json_of(DOING, row, 1)).collect::<Result<_, _>>()?;
+    let entries = rows.iter().filter_map(|row| json_of(row, 1)).collect();
     Ok(Page { entries, next })
 }
 
-fn json_of<T: DeserializeOwned>(
-    doing: &'static str,
-    row: &SqliteRow,
-    column: usize,
-) -> Result<T, StoreError> {
-    let text: &str = row.try_get(column).map_err(|error| StoreError::invalid(doing, error))?;
-    serde_json::from_str(text).map_err(|error| StoreError::Damaged { doing, reason: error.to_string() })
+/// A record of its column; none when it is damaged.
+fn json_of<T: DeserializeOwned>(row: &SqliteRow, column: usize) -> Option<T> {
+    serde_json::from_str(row.try_get(column).ok()?).ok()
 }
 
 const CHECKPOINTS: &str = "read checkpoints";
@@ -217,7 +227,7 @@ async fn checkpoint_rows(
     let mut script = Script::default();
     script.step(sql).bind(parameter);
     let ran = script.run(connection, CHECKPOINTS).await?;
-    ran.rows.iter().map(|row| json_of(CHECKPOINTS, row, 0)).collect()
+    Ok(ran.rows.iter().filter_map(|row| json_of(row, 0)).collect())
 }
 
 pub(super) async fn checkpoint(

@@ -9,6 +9,9 @@ use super::{Connection, StoreError};
 /// The schema this version writes.
 pub(super) const VERSION: i64 = 1;
 
+/// How many tables and indexes [`VERSION`] has by name; opening counts them.
+pub(super) const NAMES: i64 = 12;
+
 /// What takes schema `n` to `n + 1`, from an empty file on. Never edited once released: a change is another entry.
 const MIGRATIONS: [&str; VERSION as usize] = ["
     CREATE TABLE IF NOT EXISTS threads (

@@ -171,11 +171,14 @@ impl Script {
 
 /// What SQLite calls its failures: <https://www.sqlite.org/rescode.html>.
 mod code {
+    pub const GENERIC: i32 = 1;
     pub const BUSY: i32 = 5;
     pub const LOCKED: i32 = 6;
+    pub const IO: i32 = 10;
     pub const CORRUPT: i32 = 11;
     pub const FULL: i32 = 13;
     pub const NOT_A_DATABASE: i32 = 26;
+    pub const IO_SHARED_SIZE: i32 = 4874;
 }
 
 /// The number SQLite gave to a failure.
@@ -187,7 +190,12 @@ fn code_of(error: &Error) -> Option<i32> {
 pub(super) fn script_error(doing: &'static str, error: &Error) -> StoreError {
     let reason =
         error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
-    match code_of(error).map(|code| code & 0xff) {
+    let code = code_of(error);
+    match code.map(|code| code & 0xff) {
+        // The index of the log could not grow: the way a full disk shows there.
+        Some(code::IO) if code == Some(code::IO_SHARED_SIZE) => StoreError::DiskFull { doing },
+        // Our statements never change and name what the schema has: where they do not fit it, it is not what we wrote.
+        Some(code::GENERIC) if reason.starts_with("no such") => StoreError::Damaged { doing, reason },
         Some(code::FULL) => StoreError::DiskFull { doing },
         Some(code::BUSY | code::LOCKED) => StoreError::Busy { doing },
         Some(code::CORRUPT | code::NOT_A_DATABASE) => StoreError::Damaged { doing, reason },

@@ -230,7 +230,8 @@ pub(super) async fn list(
         let number = |column: &str| row.try_get::<i64, _>(column).unwrap_or_default();
         format!("{}:{}", number("updated_at"), number("key"))
     });
-    Ok(Page { entries: rows.iter().map(record).collect::<Result<_, _>>()?, next })
+    // One that is damaged does not hide the others.
+    Ok(Page { entries: rows.iter().filter_map(|row| record(row).ok()).collect(), next })
 }
 
 pub(super) async fn update(

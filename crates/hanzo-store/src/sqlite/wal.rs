@@ -47,8 +47,12 @@ const FRAME_HEADER: usize = 24;
 /// What a log holds by its own account, before SQLite has checked it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claimed {
+    /// How many frames there are.
+    frames: u32,
     /// The number of the last frame that ends a transaction.
     last_commit: u32,
+    /// The number of the one before it.
+    commit_before: u32,
     /// Whether the file ends within a frame.
     cut: bool,
 }
@@ -65,8 +69,7 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
     }
     let salts = &header[16..24];
     let frame = FRAME_HEADER as u64 + page;
-    let mut claimed = Claimed { last_commit: 0, cut: false };
-    let mut number = 0;
+    let mut claimed = Claimed { frames: 0, last_commit: 0, commit_before: 0, cut: false };
     let mut at = HEADER;
     let mut head = [0; FRAME_HEADER];
     while at + FRAME_HEADER as u64 <= length {
@@ -76,27 +79,48 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
         if head[8..16] != *salts {
             break;
         }
-        number += 1;
+        claimed.frames += 1;
         if at + frame > length {
             claimed.cut = true;
         }
         if word(&head, 4) != 0 {
-            claimed.last_commit = number;
+            claimed.commit_before = claimed.last_commit;
+            claimed.last_commit = claimed.frames;
         }
         at += frame;
     }
     Some(claimed)
 }
 
-/// Whether transactions that the log claimed are not among those SQLite accepted.
-pub(super) async fn lost(connection: &mut Connection, claimed: Claimed) -> Result<bool, StoreError> {
+/// What of a log is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Torn {
+    /// Nothing.
+    Nothing,
+    /// The write at its very end. A process that is killed while it writes leaves this behind, with nothing acknowledged lost; so
+    /// does a log that was cut off, and the two cannot be told apart.
+    LastWrite,
+    /// Transactions that were complete once.
+    More,
+}
+
+/// What the log claimed and SQLite did not accept.
+pub(super) async fn torn(connection: &mut Connection, claimed: Claimed) -> Result<Torn, StoreError> {
     // Moves nothing, only says how many frames there are. (The index of the log has the number too, but this process may hold
     // locks on that file, which it would lose by opening and closing it.)
     let mut script = Script::default();
     script.step("PRAGMA wal_checkpoint(NOOP)");
     let ran = script.run(connection, "look at the log of the database").await?;
     let frames: i64 = ran.rows.first().and_then(|row| row.try_get(1).ok()).unwrap_or(-1);
-    Ok(claimed.cut || (0..i64::from(claimed.last_commit)).contains(&frames))
+    let missing = (0..i64::from(claimed.last_commit)).contains(&frames);
+    let only_the_last =
+        claimed.last_commit == claimed.frames && i64::from(claimed.commit_before) <= frames;
+    Ok(match (missing, only_the_last) {
+        (true, false) => Torn::More,
+        (true, true) => Torn::LastWrite,
+        (false, _) if claimed.cut => Torn::LastWrite,
+        (false, _) => Torn::Nothing,
+    })
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hanzo_protocol::engine::{Mode, Posture, ThreadSummary};
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId};
-use hanzo_protocol::item::{Item, ItemContent, ToolCallItem, ToolCallStatus, Visibility};
+use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, ToolCallItem, ToolCallStatus, Visibility};
 use hanzo_protocol::tool::{Effect, ToolResult};
 use hanzo_store::{Batch, ItemQuery, OpenOptions, SqliteStore, Store, ThreadRecord};
 use jiff::Timestamp;
@@ -64,6 +64,13 @@ pub fn call(thread: ThreadId, status: ToolCallStatus) -> Item {
 pub async fn open(directory: &Path) -> SqliteStore {
     let (store, report) = SqliteStore::open(directory, OpenOptions::default()).await.unwrap();
     assert_eq!(report.notices, [], "nothing to complain about");
+    store
+}
+
+/// Opens what a killed process left behind: that it was writing is worth a word, and nothing else is.
+pub async fn open_after_kill(directory: &Path) -> SqliteStore {
+    let (store, report) = SqliteStore::open(directory, OpenOptions::default()).await.unwrap();
+    assert!(report.notices.iter().all(|(level, _)| *level == NoticeLevel::Info), "{report:?}");
     store
 }
 

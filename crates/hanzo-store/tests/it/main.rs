@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod audit;
+mod damage;
+mod full;
 mod help;
 mod items;
+mod kill;
 mod leases;
 mod search;
 mod threads;
