@@ -16,6 +16,8 @@ use hanzo_sandbox::jail::{
     self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailSite,
     JailedChild, Limit, PtySize, Waiter,
 };
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Starts processes in one jail: they share its loopback and its `/tmp`, and end with it.
 pub struct JailSpawner {
@@ -90,7 +92,7 @@ impl Process for JailProcess {
 
     fn wait(&mut self) -> BoxFuture<'_, Result<ProcessEnd, SpawnError>> {
         Box::pin(async move {
-            if self.child.try_wait().map_err(spawn_error)?.is_none() {
+            if self.child.try_wait().map_err(spawn_error)?.is_none() && !readable(&self.child).await {
                 let waiter = self.child.waiter().map_err(spawn_error)?;
                 Signal::when(waiter).await;
             }
@@ -149,6 +151,18 @@ fn spawn_error(error: JailError) -> SpawnError {
     match error {
         JailError::Exec { program, source } => SpawnError::Program { program, reason: source.to_string() },
         other => SpawnError::Confinement(other.to_string()),
+    }
+}
+
+/// Waits for the end of `child` with Tokio, which costs no thread. False when that is not to be had here.
+async fn readable(child: &JailedChild) -> bool {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return false;
+    }
+    let Ok(end) = child.exit_fd().try_clone_to_owned() else { return false };
+    match AsyncFd::with_interest(end, Interest::READABLE) {
+        Ok(end) => end.readable().await.is_ok(),
+        Err(_) => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hanzo_config::{
     BashJail, Isolation, LoadInputs, LoadedConfig, ReadScope, Settings, Tier, ToolProfile, Trust,
@@ -21,6 +22,7 @@ use hanzo_protocol::tool::ToolSet;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
+use hanzo_tools::proc::{ProcOptions, ShellChoice, ShellKind};
 use hanzo_tools::registry::Names;
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
@@ -177,7 +179,8 @@ impl Factory {
     }
 
     fn tools(&self, settings: &Settings, workspace: &Arc<Workspace>, confined: &Confined) -> ToolSet {
-        let options = ToolOptions::new(self.data.join("tools"));
+        let mut options = ToolOptions::new(self.data.join("tools"));
+        options.proc = proc_options(&settings.tools);
         let host =
             Host::new(Arc::clone(workspace), Arc::clone(&confined.spawner), Arc::clone(&self.blobs), options)
                 .with_outside(Arc::clone(&confined.outside));
@@ -190,6 +193,24 @@ impl Factory {
             names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
         };
         toolset(&Arc::new(host), &selection)
+    }
+}
+
+/// How the settings want programs run.
+fn proc_options(tools: &hanzo_config::Tools) -> ProcOptions {
+    ProcOptions {
+        background_after: Duration::from_secs(tools.background_after_seconds.into()),
+        bash_wait: Duration::from_secs(tools.bash_timeout_seconds.into()),
+        shell: ShellChoice {
+            kind: match tools.shell.prefer {
+                hanzo_config::ShellKind::Bash => ShellKind::Bash,
+                hanzo_config::ShellKind::Powershell => ShellKind::Powershell,
+                hanzo_config::ShellKind::Pwsh => ShellKind::Pwsh,
+                _ => ShellKind::Auto,
+            },
+            path: tools.shell.path.clone(),
+        },
+        ..ProcOptions::default()
     }
 }
 
