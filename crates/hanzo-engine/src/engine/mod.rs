@@ -62,7 +62,6 @@ pub(crate) struct Handle {
     workspace: Arc<Workspace>,
     trust: ProjectTrust,
     commands: Vec<Arc<dyn CommandSource>>,
-    ephemeral: bool,
 }
 
 impl Handle {

@@ -139,13 +139,13 @@ impl Inner {
         let models = Arc::clone(&opening.parts.models);
         let (places, trust) = (opening.parts.places.clone(), opening.parts.trust);
         let (workspace, commands) = (Arc::clone(&opening.parts.workspace), opening.parts.commands.clone());
-        let (id, ephemeral) = (opening.record.id(), opening.record.ephemeral);
+        let id = opening.record.id();
         let thread = opening.open().await?;
         thread.announce();
         let calls = thread.calls();
         let (actor, inbox) = Actor::new(thread);
         let handle =
-            Arc::new(Handle { id, inbox, calls, store, models, places, workspace, trust, commands, ephemeral });
+            Arc::new(Handle { id, inbox, calls, store, models, places, workspace, trust, commands });
         self.open().insert(id, Arc::clone(&handle));
         tokio::spawn(actor.run());
         Ok(handle)

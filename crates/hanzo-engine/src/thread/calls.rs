@@ -30,7 +30,6 @@ const SHOWN_AT_ONCE: usize = 16 * 1024;
 pub(crate) struct Calls {
     pub(crate) journal: Arc<Journal>,
     pub(crate) gate: Gate,
-    pub(crate) desk: Arc<Desk>,
     asker: ThreadAsker,
     /// A reader takes one permit, a writer all of them.
     lane: Semaphore,
@@ -47,12 +46,11 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new(journal: Arc<Journal>, gate: Gate, desk: Arc<Desk>, writing: Arc<Semaphore>, stance: GateStep) -> Self {
-        let asker = ThreadAsker { desk: Arc::clone(&desk), hub: Arc::clone(&journal.hub) };
+        let asker = ThreadAsker { desk, hub: Arc::clone(&journal.hub) };
         let lane = Semaphore::new(READERS as usize);
         Self {
             journal,
             gate,
-            desk,
             asker,
             lane,
             writing,

@@ -108,7 +108,7 @@ pub(super) struct StepContext {
 
 /// Why a turn cannot go on.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Api(ApiError),
     Store(StoreError),
 }

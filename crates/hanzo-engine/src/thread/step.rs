@@ -37,7 +37,7 @@ impl From<EndReason> for End {
 }
 
 /// Why a turn ended.
-pub(super) struct End(pub(super) TurnEnd);
+pub(crate) struct End(pub(super) TurnEnd);
 
 /// An answer that did not become whole.
 struct Broken {
