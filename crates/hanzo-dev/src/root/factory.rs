@@ -13,7 +13,6 @@ use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
@@ -22,10 +21,12 @@ use hanzo_protocol::tool::ToolSet;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
+use hanzo_store::{Checkpointer, FileBlobs};
 use hanzo_tools::proc::{ProcOptions, ShellChoice, ShellKind};
 use hanzo_tools::registry::Names;
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
+use super::Keep;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::models::{Catalogue, Failures, Wrap};
@@ -44,7 +45,9 @@ pub struct Factory {
     /// Where things are kept.
     pub data: PathBuf,
     /// Keeps content.
-    pub blobs: Arc<dyn BlobStore>,
+    pub blobs: FileBlobs,
+    /// Whether the files of a workspace are kept for each turn.
+    pub keep: Keep,
     /// Puts a recorder, or nothing, between the engine and models.
     pub wrap: Wrap,
     /// Plays a recording instead of asking any model.
@@ -93,6 +96,10 @@ impl Factory {
             workspace: inputs.workspace_root.clone(),
             home: inputs.home.clone(),
         };
+        let checkpoints = match self.keep {
+            Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
+            Keep::Nothing => None,
+        };
         let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
         let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         sandboxes.insert(request.thread, Arc::clone(&confined.state));
@@ -111,6 +118,7 @@ impl Factory {
             trust,
             resources: None,
             commands: Vec::new(),
+            checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
             notices: notices(&config),
@@ -182,7 +190,7 @@ impl Factory {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
         let host =
-            Host::new(Arc::clone(workspace), Arc::clone(&confined.spawner), Arc::clone(&self.blobs), options)
+            Host::new(Arc::clone(workspace), Arc::clone(&confined.spawner), Arc::new(self.blobs.clone()), options)
                 .with_outside(Arc::clone(&confined.outside));
         let selection = Selection {
             enabled: settings.tools.enabled.clone(),

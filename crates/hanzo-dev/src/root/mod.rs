@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hanzo_config::{LoadInputs, Platform, user_data_dir};
 use hanzo_engine::Engine;
 use hanzo_engine::parts::EngineParts;
-use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineClient, EngineError};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
@@ -90,13 +89,13 @@ impl Root {
                 store
             }
         };
-        let blobs: Arc<dyn BlobStore> =
-            Arc::new(FileBlobs::open(data.join("blobs")).map_err(|error| failed(&error))?);
+        let blobs = FileBlobs::open(data.join("blobs")).map_err(|error| failed(&error))?;
         let failures = Failures::default();
         let factory = Arc::new(Factory {
             inputs: options.inputs.clone(),
             data,
-            blobs: Arc::clone(&blobs),
+            blobs: blobs.clone(),
+            keep: options.keep,
             wrap: options.wrap.unwrap_or_else(|| Arc::new(|client| client)),
             instead: options.instead,
             failures,
@@ -104,7 +103,7 @@ impl Root {
         });
         let engine = Engine::new(EngineParts {
             store: Arc::new(store.clone()),
-            blobs,
+            blobs: Arc::new(blobs),
             threads: factory.clone(),
             trust: Arc::new(TrustFile::new(options.inputs)),
             program: options.program.to_owned(),
