@@ -32,15 +32,15 @@ pub fn demo(global: &Global, keep: Option<&Path>, printer: &mut Printer) -> Resu
     let place = DemoPlace::new(keep)?;
     let directory = place.directory();
     repository(directory)?;
-    printer.note("This is a recording: what the model says was recorded before. Everything else happens now, on this machine:");
-    printer.note("the tools, the sandbox, the files, and a check that fails first and passes then.\n");
+    printer.note("This is a recording: no model is asked, what it says comes from a file in this program. Everything else happens");
+    printer.note("now, on this machine: the tools, the sandbox, the files, and a check that fails first and passes then.\n");
     printer.note(&format!("A repository to work on was made in {}\n", directory.display()));
     printer.note(&format!("> {PROMPT}\n"));
     let player = recording::player("the demo", CASSETTE, directory)?;
     let global = Global { directory: Some(directory.to_owned()), model: None, config: global.config.clone() };
     let code = play(&global, player, PROMPT.to_owned(), OutputFormat::Text)?;
     printer.note("\nThat was the recording. To work on your own code with a model of your choice:\n");
-    printer.note("  hanzo-dev setup                       finds keys and local model servers");
+    printer.note("  hanzo-dev setup                        finds keys and local model servers");
     printer.note("  hanzo-dev run \"fix the failing test\"   gives the agent a task");
     if place.is_kept() {
         printer.note(&format!("\nThe repository stays in {}", directory.display()));

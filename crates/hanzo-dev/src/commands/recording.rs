@@ -1,7 +1,7 @@
 //! Recordings: `run --record`, `replay` and `demo`.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, IsTerminal as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +34,10 @@ pub fn recorder(file: &Path, prompt: &str, inputs: &LoadInputs) -> Result<Wrap, 
 
 /// Plays the cassette `text`.
 pub fn player(name: &str, text: &str, workspace: &Path) -> Result<Arc<dyn ApiClient>, Failure> {
-    let options = ReplayOptions { substitutions: substitutions(workspace), ..ReplayOptions::default() };
+    // A person is to see it happen; a program is to be done.
+    let speed = if std::io::stderr().is_terminal() { 1.0 } else { 0.0 };
+    let options =
+        ReplayOptions { substitutions: substitutions(workspace), speed, ..ReplayOptions::default() };
     let replay = Replay::from_text("replay", text, options);
     let replay =
         replay.map_err(|what| Failure::message(Exit::BadInput, format!("cannot play {name}: {what}")))?;

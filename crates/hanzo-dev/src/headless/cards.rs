@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hanzo_protocol::item::{ToolCallItem, ToolCallStatus};
+use hanzo_protocol::tool::ToolResult;
 use serde_json::Value;
 
 use crate::output::printable;
@@ -94,8 +95,8 @@ impl Cards {
     /// A finished call with what it returned.
     pub fn card(&self, call: &ToolCallItem) -> Vec<String> {
         let mut lines = vec![self.line(call)];
-        let output = call.result.as_ref().map(|result| result.output.as_str()).unwrap_or_default();
-        let output = printable(output);
+        let output = call.result.as_ref().map(shown).unwrap_or_default();
+        let output = printable(&output);
         let all: Vec<&str> = output.lines().collect();
         for line in all.iter().take(CARD_LINES) {
             let line = short(line, 110);
@@ -112,6 +113,29 @@ impl Cards {
         }
         lines
     }
+}
+
+/// What a person wants to see of a result: the text in it, without what is only there for programs and models.
+fn shown(result: &ToolResult) -> String {
+    let data = result.envelope.as_ref().map(|envelope| &envelope["data"]);
+    let Some(data) = data.and_then(Value::as_object) else { return result.output.clone() };
+    let mut parts: Vec<String> = Vec::new();
+    for name in ["text", "diff", "stdout", "stderr"] {
+        let text = data.get(name).and_then(Value::as_str).unwrap_or_default().trim_end();
+        if !text.is_empty() {
+            parts.push(text.to_owned());
+        }
+    }
+    for found in data.get("matches").and_then(Value::as_array).into_iter().flatten() {
+        let file = found["uri"].as_str().and_then(|uri| uri.rsplit('/').next()).unwrap_or_default();
+        let line = found["range"]["start"]["line"].as_u64().map_or(0, |line| line + 1);
+        parts.push(format!("{file}:{line}: {}", found["text"].as_str().unwrap_or_default()));
+    }
+    if let Some(code) = data.get("exit_code").and_then(Value::as_i64).filter(|code| *code != 0) {
+        parts.push(format!("exit code {code}"));
+    }
+    let known = ["text", "diff", "stdout", "matches"].iter().any(|name| data.contains_key(*name));
+    if known { parts.join("\n") } else { result.output.clone() }
 }
 
 /// What a call is about, from its arguments: a command, a file, a query.
@@ -164,7 +188,7 @@ pub fn duration(milliseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use hanzo_protocol::ids::{ToolCallId, TraceId};
-    use hanzo_protocol::tool::ToolResult;
+    use serde_json::json;
 
     use super::*;
 
@@ -216,6 +240,23 @@ mod tests {
         assert_eq!(card.len(), 2 + CARD_LINES);
         assert!(card[1].contains("\u{1b}[32m+line\u{1b}[0m"), "{card:?}");
         assert!(card[CARD_LINES + 1].contains("24 more lines"), "{card:?}");
+    }
+
+    #[test]
+    fn a_card_shows_the_text_and_leaves_the_rest_to_programs() {
+        let data = json!({"proc_id": "p", "exit_code": 3, "stdout": "out\n", "stderr": "err\n"});
+        let result =
+            ToolResult { envelope: Some(json!({"ok": true, "data": data})), ..ToolResult::success("long") };
+        assert_eq!(shown(&result), "out\nerr\nexit code 3");
+        let range = json!({"start": {"line": 2, "col": 0}});
+        let data = json!({"matches": [{"uri": "file:///w/a.rs", "range": range, "text": "fn a"}]});
+        let result = ToolResult { envelope: Some(json!({"data": data})), ..ToolResult::success("long") };
+        assert_eq!(shown(&result), "a.rs:3: fn a");
+        let other = ToolResult {
+            envelope: Some(json!({"data": {"entries": []}})),
+            ..ToolResult::success("as it is")
+        };
+        assert_eq!(shown(&other), "as it is");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::Init;
 use super::cards::{Cards, Paint, duration};
-use super::result::RunResult;
+use super::result::{RunResult, Tokens};
 use crate::cli::OutputFormat;
 use crate::exit::Failure;
 use crate::output::printable;
@@ -88,7 +88,8 @@ impl Output {
             }
             OutputFormat::Json | OutputFormat::StreamJson => self.json(result).await?,
         }
-        if self.verbosity >= Verbosity::Progress && result.num_turns > 0 {
+        // A recording that counts no tokens has nothing to tell.
+        if self.verbosity >= Verbosity::Progress && result.usage != Tokens::default() {
             let line = totals(result);
             let line = self.paint.dim(&line).into_owned();
             self.say(&line);

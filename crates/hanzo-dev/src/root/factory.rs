@@ -33,7 +33,6 @@ use super::models::{Catalogue, Failures, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
 use super::trust::TrustFile;
-use super::warm::WhileThinking;
 use crate::exit::{Exit, Failure};
 use crate::policy::policy_from_settings;
 use crate::sandbox::{Overrides, jail_config};
@@ -63,7 +62,6 @@ struct Confined {
     spawner: Arc<dyn Spawner>,
     outside: Arc<dyn Spawner>,
     state: Arc<dyn SandboxState>,
-    jail: Option<Arc<LazyJail>>,
     tmp: Option<PathBuf>,
 }
 
@@ -106,7 +104,7 @@ impl Factory {
         Ok(ThreadParts {
             settings: Arc::new(settings.clone()),
             policy,
-            models: Arc::new(self.catalogue(&config, &inputs, confined.jail)),
+            models: Arc::new(self.catalogue(&config, &inputs)),
             tools,
             tool_changes: None,
             sandbox: confined.state,
@@ -125,21 +123,10 @@ impl Factory {
         })
     }
 
-    fn catalogue(
-        &self,
-        config: &Arc<LoadedConfig>,
-        inputs: &LoadInputs,
-        jail: Option<Arc<LazyJail>>,
-    ) -> Catalogue {
-        let (record, instead) = (Arc::clone(&self.wrap), self.instead.clone());
-        let wrap: Wrap = Arc::new(move |client| {
-            let client = record(client);
-            match jail.clone() {
-                Some(jail) => Arc::new(WhileThinking::new(client, move || jail.warm())),
-                None => client,
-            }
-        });
-        Catalogue::new(Arc::clone(config), &inputs.environment, wrap, Arc::clone(&self.failures), instead)
+    fn catalogue(&self, config: &Arc<LoadedConfig>, inputs: &LoadInputs) -> Catalogue {
+        let wrap = Arc::clone(&self.wrap);
+        let failures = Arc::clone(&self.failures);
+        Catalogue::new(Arc::clone(config), &inputs.environment, wrap, failures, self.instead.clone())
     }
 
     fn confine(settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
@@ -147,25 +134,15 @@ impl Factory {
         let outside = || Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env.clone()));
         if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {
             let outside = outside();
-            return Ok(Confined {
-                spawner: outside.clone(),
-                outside,
-                state: Arc::new(NoJail),
-                jail: None,
-                tmp: None,
-            });
+            return Ok(Confined { spawner: outside.clone(), outside, state: Arc::new(NoJail), tmp: None });
         }
         let config = jail_config(&settings.sandbox, inputs, &Overrides::default())?;
         let site = JailSite::prepare(config).map_err(|error| Failure::message(Exit::Sandbox, error))?;
         let tmp = site.tmp_dir();
         let jail = Arc::new(LazyJail::new(site));
-        Ok(Confined {
-            spawner: jail.clone(),
-            outside: outside(),
-            state: jail.clone(),
-            jail: Some(jail),
-            tmp: Some(tmp),
-        })
+        // The model is told how strong it is, so it is needed soon; the store and the settings take as long.
+        jail.warm();
+        Ok(Confined { spawner: jail.clone(), outside: outside(), state: jail, tmp: Some(tmp) })
     }
 
     /// The directories the file tools work in, `/tmp` being the jail's.
@@ -189,9 +166,13 @@ impl Factory {
     fn tools(&self, settings: &Settings, workspace: &Arc<Workspace>, confined: &Confined) -> ToolSet {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
-        let host =
-            Host::new(Arc::clone(workspace), Arc::clone(&confined.spawner), Arc::new(self.blobs.clone()), options)
-                .with_outside(Arc::clone(&confined.outside));
+        let host = Host::new(
+            Arc::clone(workspace),
+            Arc::clone(&confined.spawner),
+            Arc::new(self.blobs.clone()),
+            options,
+        )
+        .with_outside(Arc::clone(&confined.outside));
         let selection = Selection {
             enabled: settings.tools.enabled.clone(),
             profile: match settings.tools.profile {

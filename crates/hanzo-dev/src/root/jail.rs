@@ -1,4 +1,4 @@
-//! The jail of a thread, built when it is first needed or while the model thinks.
+//! The jail of a thread, built beside everything else.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,8 +12,8 @@ use hanzo_sandbox::jail::JailSite;
 
 use crate::spawner::JailSpawner;
 
-/// A jail that is built once, by whoever needs it first. Building takes a few milliseconds, which are nobody's business
-/// before a command is run; [`warm`](Self::warm) spends them while the model is thinking.
+/// A jail that is built once, by whoever needs it first. Building takes a few milliseconds, and nobody has to wait for them
+/// before a command is run or the level is asked for; [`warm`](Self::warm) spends them beside everything else.
 pub struct LazyJail {
     site: Mutex<Option<JailSite>>,
     built: OnceLock<Result<JailSpawner, SpawnError>>,

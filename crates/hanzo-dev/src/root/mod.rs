@@ -9,7 +9,6 @@ mod rules;
 mod runtime;
 pub mod signals;
 mod trust;
-mod warm;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -60,7 +59,7 @@ pub enum Keep {
 pub struct Root {
     engine: Engine,
     factory: Arc<Factory>,
-    store: SqliteStore,
+    store: Arc<SqliteStore>,
     /// Sentences about how the store was opened.
     pub notices: Vec<String>,
     /// Removed at the end, when nothing is kept.
@@ -90,6 +89,7 @@ impl Root {
             }
         };
         let blobs = FileBlobs::open(data.join("blobs")).map_err(|error| failed(&error))?;
+        let store = Arc::new(store);
         let failures = Failures::default();
         let factory = Arc::new(Factory {
             inputs: options.inputs.clone(),
@@ -102,7 +102,7 @@ impl Root {
             sandboxes: Mutex::new(HashMap::new()),
         });
         let engine = Engine::new(EngineParts {
-            store: Arc::new(store.clone()),
+            store: store.clone(),
             blobs: Arc::new(blobs),
             threads: factory.clone(),
             trust: Arc::new(TrustFile::new(options.inputs)),
@@ -118,7 +118,7 @@ impl Root {
 
     /// The store, for what the engine API does not offer.
     pub fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     /// What an engine's error means, with the exit code it was born with.
@@ -139,9 +139,13 @@ impl Root {
     }
 
     /// Ends everything that runs and stores what there is to store.
+    ///
+    /// The database is left open for the process's end to close. What was committed is safe in its log; moving it into the
+    /// database file would cost two waits for the disk now and two more at the next start, which the log itself, once it is
+    /// long enough, spends in the background of a turn.
     pub async fn close(self) {
         self.engine.shutdown().await;
-        self.store.close().await;
+        std::mem::forget(self.store);
     }
 }
 

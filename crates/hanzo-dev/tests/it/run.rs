@@ -317,15 +317,11 @@ fn a_model_of_an_untrusted_workspace_does_not_count() {
 }
 
 #[test]
-fn the_sandbox_that_is_required_must_be_there() {
+fn without_a_place_for_the_jail_nothing_is_run() {
     let server = Server::start([Reply::text("no")]);
-    let world = world(&server);
-    world.user(&format!(
-        "{}\n[sandbox]\nmode = \"allowlist\"\nallowed_paths = []\nworkspace_root = \"/proc\"\n",
-        settings(&server)
-    ));
-    let ran = world.run(&["run", "hello"]);
-    assert_ne!(ran.code, 0, "{ran:#?}");
+    let ran = world(&server).run_with_env(&["run", "hello"], &[("TMPDIR", "/no/such/place")]);
+    assert_eq!(ran.code, 44, "{ran:#?}");
+    assert!(server.requests().is_empty());
 }
 
 #[test]
