@@ -81,7 +81,7 @@ fn started(pid: u32) -> Option<String> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     // A process that died and was not waited for yet is gone for our purposes.
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") { Some(String::new()) } else { fields.nth(18).map(ToOwned::to_owned) }
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18).map(ToOwned::to_owned) }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -121,13 +121,19 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_is_gone_even_before_it_was_waited_for() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let pid = child.id();
-        let started = started(pid).unwrap_or_default();
-        let holder = Holder { pid, started, ..Holder::here("test") };
-        while holder.is_running() {
-            std::thread::yield_now();
+        let holder = Holder { pid, started: started(pid).unwrap(), ..Holder::here("test") };
+        assert!(holder.is_running());
+        child.kill().unwrap();
+        // Until the signal has arrived; there is no other way to hear of it without waiting for the child.
+        for _ in 0..5000 {
+            if !holder.is_running() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
+        assert!(!holder.is_running(), "it is dead, if not buried");
         child.wait().unwrap();
         assert!(!holder.is_running());
     }

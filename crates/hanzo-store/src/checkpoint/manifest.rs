@@ -115,11 +115,6 @@ impl Manifest {
                 .all(|(path, entry)| other.files.get(path).is_some_and(|o| o.content == entry.content))
     }
 
-    /// Takes the place of `other` in the chain, being the same list.
-    pub fn chain_of(&mut self, other: &Self) {
-        self.chain = other.chain;
-    }
-
     /// Keeps the list, as what changed since `base` where that is shorter.
     pub fn keep(
         &mut self,

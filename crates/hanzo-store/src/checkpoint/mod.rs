@@ -58,7 +58,10 @@ struct Inner {
 #[derive(Clone)]
 struct Last {
     hash: ContentHash,
+    /// The list with what is known of the files by now.
     manifest: Arc<Manifest>,
+    /// The list as it is kept under the hash: the same files, perhaps with older times.
+    kept: Arc<Manifest>,
 }
 
 /// A checkpoint that was made.
@@ -148,8 +151,8 @@ impl Checkpointer {
     pub async fn resume(&self, manifest: ContentHash) {
         let _ = self
             .blocking("resume", move |inner| {
-                let loaded = Manifest::load(&manifest, &inner.blobs)?;
-                let last = Last { hash: manifest, manifest: Arc::new(loaded) };
+                let loaded = Arc::new(Manifest::load(&manifest, &inner.blobs)?);
+                let last = Last { hash: manifest, kept: Arc::clone(&loaded), manifest: loaded };
                 *inner.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
                 Ok(())
             })
@@ -237,14 +240,12 @@ impl Inner {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let known = last.as_ref().map(|last| &*last.manifest);
         let (mut found, read) = Walk::new(&self.workspace, &self.blobs, &self.limits, known).run()?;
-        let hash = match &last {
+        let unchanged = last.as_ref().filter(|last| last.manifest.same_content(&found));
+        let (hash, kept) = match (unchanged, &last) {
             // The same files: the same list, whatever their times say.
-            Some(last) if last.manifest.same_content(&found) => {
-                found.chain_of(&last.manifest);
-                last.hash.clone()
-            }
-            Some(last) => found.keep(Some((&last.hash, &last.manifest)), &self.blobs)?,
-            None => found.keep(None, &self.blobs)?,
+            (Some(last), _) => (last.hash.clone(), Some(Arc::clone(&last.kept))),
+            (None, Some(last)) => (found.keep(Some((&last.hash, &last.kept)), &self.blobs)?, None),
+            (None, None) => (found.keep(None, &self.blobs)?, None),
         };
         let checkpoint = Checkpoint {
             manifest: hash.clone(),
@@ -253,7 +254,8 @@ impl Inner {
             left_out: found.left_out.clone(),
             left_out_more: found.left_out_more,
         };
-        let taken = Last { hash, manifest: Arc::new(found) };
+        let manifest = Arc::new(found);
+        let taken = Last { hash, kept: kept.unwrap_or_else(|| Arc::clone(&manifest)), manifest };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
         Ok(checkpoint)
     }

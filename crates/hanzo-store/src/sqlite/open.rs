@@ -95,7 +95,7 @@ pub(super) async fn connect(path: &Path, report: &mut OpenReport) -> Result<Open
         }
     };
     if let Some(claimed) = claimed {
-        match wal::torn(&mut connection, claimed).await? {
+        match wal::torn(&mut connection, path, claimed).await? {
             wal::Torn::Nothing => {}
             wal::Torn::LastWrite => report.inform(
                 "the process before ended while it was writing: that last write is missing, everything before it is there",

@@ -45,14 +45,12 @@ const HEADER: u64 = 32;
 const FRAME_HEADER: usize = 24;
 
 /// What a log holds by its own account, before SQLite has checked it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claimed {
-    /// How many frames there are.
-    frames: u32,
-    /// The number of the last frame that ends a transaction.
-    last_commit: u32,
-    /// The number of the one before it.
-    commit_before: u32,
+    /// The size of a frame, its header included.
+    frame: u64,
+    /// The frames that end a transaction, counted from 1.
+    commits: Vec<u64>,
     /// Whether the file ends within a frame.
     cut: bool,
 }
@@ -69,7 +67,8 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
     }
     let salts = &header[16..24];
     let frame = FRAME_HEADER as u64 + page;
-    let mut claimed = Claimed { frames: 0, last_commit: 0, commit_before: 0, cut: false };
+    let mut claimed = Claimed { frame, commits: Vec::new(), cut: false };
+    let mut number = 0;
     let mut at = HEADER;
     let mut head = [0; FRAME_HEADER];
     while at + FRAME_HEADER as u64 <= length {
@@ -79,13 +78,12 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
         if head[8..16] != *salts {
             break;
         }
-        claimed.frames += 1;
+        number += 1;
         if at + frame > length {
             claimed.cut = true;
         }
         if word(&head, 4) != 0 {
-            claimed.commit_before = claimed.last_commit;
-            claimed.last_commit = claimed.frames;
+            claimed.commits.push(number);
         }
         at += frame;
     }
@@ -105,22 +103,59 @@ pub(super) enum Torn {
 }
 
 /// What the log claimed and SQLite did not accept.
-pub(super) async fn torn(connection: &mut Connection, claimed: Claimed) -> Result<Torn, StoreError> {
+pub(super) async fn torn(
+    connection: &mut Connection,
+    database: &Path,
+    claimed: Claimed,
+) -> Result<Torn, StoreError> {
     // Moves nothing, only says how many frames there are. (The index of the log has the number too, but this process may hold
     // locks on that file, which it would lose by opening and closing it.)
     let mut script = Script::default();
     script.step("PRAGMA wal_checkpoint(NOOP)");
     let ran = script.run(connection, "look at the log of the database").await?;
-    let frames: i64 = ran.rows.first().and_then(|row| row.try_get(1).ok()).unwrap_or(-1);
-    let missing = (0..i64::from(claimed.last_commit)).contains(&frames);
-    let only_the_last =
-        claimed.last_commit == claimed.frames && i64::from(claimed.commit_before) <= frames;
-    Ok(match (missing, only_the_last) {
-        (true, false) => Torn::More,
-        (true, true) => Torn::LastWrite,
-        (false, _) if claimed.cut => Torn::LastWrite,
-        (false, _) => Torn::Nothing,
+    let accepted: Option<i64> = ran.rows.first().and_then(|row| row.try_get(1).ok());
+    let Some(accepted) = accepted.and_then(|frames| u64::try_from(frames).ok()) else {
+        return Ok(Torn::Nothing);
+    };
+    let beyond: Vec<u64> = claimed.commits.iter().copied().filter(|commit| *commit > accepted).collect();
+    // A write that was cut short, or the rest of one that another has partly overwritten since, does not fit the frame before
+    // it. One that was complete does, whatever happened further up.
+    let was_complete =
+        |commit: &u64| fits_the_frame_before(database, claimed.frame, *commit).unwrap_or(false);
+    Ok(match beyond.as_slice() {
+        [] if claimed.cut => Torn::LastWrite,
+        [] => Torn::Nothing,
+        beyond if beyond.iter().any(was_complete) => Torn::More,
+        _ => Torn::LastWrite,
     })
+}
+
+/// Whether the checksum of a frame continues that of the frame before it.
+fn fits_the_frame_before(database: &Path, frame: u64, number: u64) -> Option<bool> {
+    let mut file = File::open(beside(database, "-wal")).ok()?;
+    let mut header = [0; HEADER as usize];
+    file.read_exact(&mut header).ok()?;
+    let big_endian = word(&header, 0) & 1 == 1;
+    let mut before = [0; 8];
+    // The first frame continues the checksum of the log's header.
+    let before_at = if number == 1 { 24 } else { HEADER + (number - 2) * frame + 16 };
+    file.seek(SeekFrom::Start(before_at)).ok()?;
+    file.read_exact(&mut before).ok()?;
+    let mut whole = vec![0; usize::try_from(frame).ok()?];
+    file.seek(SeekFrom::Start(HEADER + (number - 1) * frame)).ok()?;
+    file.read_exact(&mut whole).ok()?;
+    let mut sums = (word(&before, 0), word(&before, 4));
+    for part in [&whole[..8], &whole[FRAME_HEADER..]] {
+        for pair in part.chunks_exact(8) {
+            let number = |at: usize| {
+                let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+                if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+            };
+            sums.0 = sums.0.wrapping_add(number(0)).wrapping_add(sums.1);
+            sums.1 = sums.1.wrapping_add(number(4)).wrapping_add(sums.0);
+        }
+    }
+    Some(sums == (word(&whole, 16), word(&whole, 20)))
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -1,8 +1,11 @@
 //! Audit records.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_store::{AuditEntry, AuditFilter, Batch, Store as _};
+use hanzo_store::{AuditBuffer, AuditEntry, AuditFilter, Batch, Store as _};
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
 
@@ -80,5 +83,47 @@ async fn a_tool_written_down_with_its_action_is_found_by_either() {
     for (tool, found) in [("fs", 1), ("fs.read", 1), ("fs.write", 0), ("f", 0)] {
         let filter = AuditFilter { tool: Some(tool.into()), ..AuditFilter::default() };
         assert_eq!(store.audit(filter).await.unwrap().entries.len(), found, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn records_of_readers_are_written_together_within_a_moment_or_with_the_next_batch() {
+    let place = tempfile::tempdir().unwrap();
+    let (store, id) = with_thread(place.path()).await;
+    let buffer = AuditBuffer::new(Arc::new(store.clone()));
+    let count = || async {
+        store
+            .audit(AuditFilter { limit: Some(u32::MAX), ..AuditFilter::default() })
+            .await
+            .unwrap()
+            .entries
+            .len()
+    };
+    let began = Instant::now();
+    for _ in 0..10 {
+        buffer.push(entry(id, Timestamp::now(), "fs", "read", "allow"));
+    }
+    assert_eq!(count().await, 0, "nobody waits for them");
+    while count().await < 10 {
+        assert!(began.elapsed() < Duration::from_secs(5), "they come by themselves");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    buffer.push(entry(id, Timestamp::now(), "fs", "read", "allow"));
+    let mut batch = Batch::new(id);
+    buffer.join(&mut batch);
+    store.commit(batch).await.unwrap();
+    assert_eq!(count().await, 11);
+    buffer.push(entry(id, Timestamp::now(), "fs", "read", "allow"));
+    buffer.flush().await.unwrap();
+    assert_eq!(count().await, 12);
+    buffer.flush().await.unwrap();
+    assert_eq!(count().await, 12, "each is written once");
+    for _ in 0..1000 {
+        buffer.push(entry(id, Timestamp::now(), "fs", "read", "allow"));
+    }
+    buffer.flush().await.unwrap();
+    while count().await < 1012 {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod audit;
+mod blobs;
+mod checkpoints;
 mod damage;
+mod export;
 mod full;
 mod help;
 mod items;
