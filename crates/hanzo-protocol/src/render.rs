@@ -128,7 +128,9 @@ fn table(rows: &[Value]) -> String {
         let mut long = Vec::new();
         for (key, value) in members.iter().filter(|(key, value)| *key != "uri" && !value.is_null()) {
             match value {
-                Value::String(text) if text.contains('\n') || text.len() > MAX_INLINE => long.push(text.as_str()),
+                Value::String(text) if text.contains('\n') || text.len() > MAX_INLINE => {
+                    long.push(text.as_str())
+                }
                 Value::String(text) if key == "kind" => words.push(text.clone()),
                 Value::Object(_) | Value::Array(_) => {
                     let inner = span(value).unwrap_or_else(|| value.to_string());

@@ -302,7 +302,9 @@ static CLASSIC: &[Classic] = &[
     Classic {
         name: "glob",
         about: "Find files by glob, such as **/*.rs",
-        parameters: || object(json!({"pattern": {"type": "string"}, "path": {"type": "string"}}), &["pattern"]),
+        parameters: || {
+            object(json!({"pattern": {"type": "string"}, "path": {"type": "string"}}), &["pattern"])
+        },
     },
     Classic {
         name: "grep",

@@ -347,9 +347,11 @@ pub struct ListDir {
 impl ListDir {
     pub(super) fn of(file: &File, path: &Path) -> Result<Self, PathError> {
         let dir = Dir::read_from(file).map_err(|errno| failed("list", path, errno))?;
-        let file = file
-            .try_clone()
-            .map_err(|source| PathError::Io { action: "list", path: path.to_owned(), source })?;
+        let file = file.try_clone().map_err(|source| PathError::Io {
+            action: "list",
+            path: path.to_owned(),
+            source,
+        })?;
         Ok(Self { dir, file, path: path.to_owned() })
     }
 }

@@ -59,7 +59,11 @@ impl Workspace {
             .map_err(|errno| failed("list", &location, errno))?;
         // Processes' directories hold their secrets, and a mount of them can be anywhere.
         if sys::is_procfs(fd.as_fd()) && !sys::is_procfs(dir.file.as_fd()) {
-            return Err(PathError::Unreadable { path: location.clone(), entry: location, access: Access::Read });
+            return Err(PathError::Unreadable {
+                path: location.clone(),
+                entry: location,
+                access: Access::Read,
+            });
         }
         Ok(OpenDir { file: File::from(fd), location, is_private: dir.is_private })
     }

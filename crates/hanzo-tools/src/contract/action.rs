@@ -63,6 +63,10 @@ pub trait Action: Send + Sync + 'static {
     /// Other names of its fields: what callers may write, and the field it means. A nested field's other names are serde
     /// aliases.
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[];
+    /// Fields a model is not told of in every request: rarely needed, found with `help` and in the exact schema.
+    const HIDDEN: &'static [&'static str] = &[];
+    /// Fields whose name says enough: a model is told of them without a description.
+    const QUIET: &'static [&'static str] = &[];
     /// The intents a call that is no read may declare; by its effect when absent.
     const INTENTS: Option<&'static [Intent]> = None;
 

@@ -31,23 +31,23 @@ pub(super) fn page(tool: &str, about: &str, actions: &[Box<dyn ErasedAction>]) -
             let about = field.get("description").and_then(Value::as_str).unwrap_or_default();
             write(format!("- `{name}{mark}`{also}: {}\n", about.replace('\n', " ")));
         }
-        let example = action.example().strip_prefix('{').unwrap_or_default();
-        let comma = if example == "}" { "" } else { "," };
-        write(format!("\n```json\n{{\"action\":\"{}\"{comma}{example}\n```\n", action.name()));
+        write(format!("\n```json\n{}\n```\n", example_call(action.as_ref())));
     }
     page
 }
 
 /// What a model is told about a tool: what it is for, and each action with its fields.
-pub(super) fn description(about: &str, actions: &[Box<dyn ErasedAction>]) -> String {
-    let mut text = format!("{about}\nActions:");
+pub(super) fn description(about: &str, actions: &[Box<dyn ErasedAction>], example: Option<&str>) -> String {
+    let mut text = about.to_owned();
     for action in actions {
-        let input = action.input_schema();
+        let input = action.shown_schema();
         let fields = input.get("properties").and_then(Value::as_object);
         let required = input.get("required").and_then(Value::as_array);
         let names: Vec<String> = fields
             .into_iter()
             .flatten()
+            // Every listing has these; their descriptions say what they are.
+            .filter(|(name, _)| !matches!(name.as_str(), "limit" | "cursor"))
             .map(|(name, _)| {
                 let needed = required.is_some_and(|names| names.iter().any(|known| known == name));
                 if needed { name.clone() } else { format!("{name}?") }
@@ -56,7 +56,17 @@ pub(super) fn description(about: &str, actions: &[Box<dyn ErasedAction>]) -> Str
         write!(text, "\n{}({}): {}", action.name(), names.join(","), action.summary())
             .expect("writing to a string does not fail");
     }
+    if let Some(action) = actions.iter().find(|action| Some(action.name()) == example) {
+        write!(text, "\nExample: {}", example_call(action.as_ref()))
+            .expect("writing to a string does not fail");
+    }
     text
+}
+
+fn example_call(action: &dyn ErasedAction) -> String {
+    let rest = action.example().strip_prefix('{').unwrap_or_default();
+    let comma = if rest == "}" { "" } else { "," };
+    format!("{{\"action\":\"{}\"{comma}{rest}", action.name())
 }
 
 fn capitalised(text: &str) -> String {

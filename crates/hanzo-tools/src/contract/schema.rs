@@ -131,6 +131,20 @@ pub(super) fn exact(action: &str, input: &Value, aliases: &[(&str, &str)]) -> Va
     schema
 }
 
+/// The input schema without what a model is not told in every request.
+pub(super) fn shown(input: &Value, hidden: &[&str], quiet: &[&str]) -> Value {
+    let mut shown = input.clone();
+    if let Some(Value::Object(fields)) = shown.get_mut("properties") {
+        fields.retain(|name, _| !hidden.contains(&name.as_str()));
+        for (name, field) in fields.iter_mut() {
+            if let (true, Value::Object(members)) = (quiet.contains(&name.as_str()), field) {
+                members.shift_remove("description");
+            }
+        }
+    }
+    shown
+}
+
 /// The flat schema: the actions' names and the union of their fields.
 pub(super) fn flat<'a>(
     tool: &str,

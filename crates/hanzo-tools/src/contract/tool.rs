@@ -37,6 +37,7 @@ pub struct ToolBuilder {
     name: &'static str,
     about: &'static str,
     actions: Vec<Box<dyn ErasedAction>>,
+    example: Option<&'static str>,
 }
 
 impl fmt::Debug for ToolBuilder {
@@ -51,7 +52,15 @@ impl ToolBuilder {
     pub fn action<A: Action>(mut self, action: A) -> Self {
         let input = schema::of::<A::Input>();
         let exact = schema::exact(A::NAME, &input, A::FIELD_ALIASES);
-        self.actions.push(Box::new(Erased { action, input, exact }));
+        let shown = schema::shown(&input, A::HIDDEN, A::QUIET);
+        self.actions.push(Box::new(Erased { action, input, exact, shown }));
+        self
+    }
+
+    /// Shows a model the example of the action called `name`; of the others it is told the fields only.
+    #[must_use]
+    pub fn example_of(mut self, name: &'static str) -> Self {
+        self.example = Some(name);
         self
     }
 
@@ -77,8 +86,8 @@ impl ToolBuilder {
     /// # Panics
     /// When two actions give a field different types, which is a mistake in this crate that its tests find.
     pub fn build(self, host: Arc<Host>) -> UnifiedTool {
-        let Self { name, about, actions } = self;
-        let fields = actions.iter().map(|action| (action.name(), action.input_schema()));
+        let Self { name, about, actions, example } = self;
+        let fields = actions.iter().map(|action| (action.name(), action.shown_schema()));
         let builtin_schema = json!({});
         let builtin = BUILT_IN.iter().filter(|name| **name == "help").map(|name| (*name, &builtin_schema));
         let flat = match schema::flat(name, fields.chain(builtin)) {
@@ -86,7 +95,7 @@ impl ToolBuilder {
             Err(error) => panic!("{error}"),
         };
         let parameters = RawValue::from_string(flat.to_string()).expect("a JSON value is JSON text");
-        let description = help::description(about, &actions);
+        let description = help::description(about, &actions, example);
         let advertised = ToolSchema { name: name.into(), description, parameters };
         UnifiedTool { name, about, host, actions, advertised }
     }
@@ -109,7 +118,7 @@ enum Wanted<'a> {
 impl UnifiedTool {
     /// Begins a tool called `name`; `about` is its first sentence to a model.
     pub fn builder(name: &'static str, about: &'static str) -> ToolBuilder {
-        ToolBuilder { name, about, actions: Vec::new() }
+        ToolBuilder { name, about, actions: Vec::new(), example: None }
     }
 
     /// The tool's name.
@@ -342,6 +351,7 @@ pub(super) trait ErasedAction: Send + Sync {
     fn intents(&self, effect: Effect) -> &'static [Intent];
     fn input_schema(&self) -> &Value;
     fn exact_schema(&self) -> &Value;
+    fn shown_schema(&self) -> &Value;
     fn output_schema(&self) -> Value;
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value>;
     fn facts(&self, arguments: &Map<String, Value>) -> Result<Facts, ToolError>;
@@ -356,6 +366,7 @@ struct Erased<A> {
     action: A,
     input: Value,
     exact: Value,
+    shown: Value,
 }
 
 impl<A: Action> Erased<A> {
@@ -405,6 +416,10 @@ impl<A: Action> ErasedAction for Erased<A> {
 
     fn exact_schema(&self) -> &Value {
         &self.exact
+    }
+
+    fn shown_schema(&self) -> &Value {
+        &self.shown
     }
 
     fn output_schema(&self) -> Value {

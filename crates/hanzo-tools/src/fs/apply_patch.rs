@@ -33,13 +33,13 @@ pub(super) struct ApplyPatch;
 pub(super) struct ApplyPatchInput {
     /// File or directory.
     path: Option<String>,
-    /// Replacements in path, each old_text occurring exactly once (or all:true).
+    /// Each old_text occurs once in path.
     edits: Option<Vec<Edit>>,
-    /// Instead of edits: unified diff, or *** Begin Patch.
+    /// Instead of edits: unified diff or *** Begin Patch.
     patch: Option<String>,
-    /// Hash from read of the file changed.
+    /// Hash that read gave.
     base_hash: Option<String>,
-    /// For several files: {path: hash}
+    /// Of several files, by path.
     base_hashes: Option<BTreeMap<String, String>>,
     /// Other than UTF-8/16: e.g. windows-1252
     encoding: Option<String>,
@@ -91,7 +91,7 @@ pub(super) enum Happened {
 
 impl Action for ApplyPatch {
     const NAME: &'static str = "apply_patch";
-    const SUMMARY: &'static str = "edit files, all or nothing; returns new hashes and the diff";
+    const SUMMARY: &'static str = "edit, all or nothing; returns new hashes";
     const EXAMPLE: &'static str =
         r#"{"path":"src/main.rs","base_hash":"sha256:…","edits":[{"old_text":"1","new_text":"2"}]}"#;
     const WORST: Effect = Effect::Write;
@@ -104,6 +104,8 @@ impl Action for ApplyPatch {
         ("input", "patch"),
         ("patch_text", "patch"),
     ];
+    const HIDDEN: &'static [&'static str] = &["encoding"];
+    const QUIET: &'static [&'static str] = &["path"];
     type Input = ApplyPatchInput;
     type Output = ApplyPatchOutput;
 
@@ -217,7 +219,9 @@ fn wanted(input: &ApplyPatchInput) -> Result<Vec<Wanted>, ToolError> {
         (Some(_), Some(_)) => invalid("`patch` and `edits` are both given; one of them is accepted"),
         (None, None) => invalid("`edits` or `patch` is missing: it says what to change"),
         (None, Some(edits)) => {
-            let Some(path) = &input.path else { return invalid("`path` is missing: the file the `edits` are for") };
+            let Some(path) = &input.path else {
+                return invalid("`path` is missing: the file the `edits` are for");
+            };
             if edits.is_empty() {
                 return invalid("`edits` is empty");
             }
@@ -292,9 +296,8 @@ impl Bases {
         for (path, hash) in input.base_hashes.iter().flatten() {
             by_path.insert(shape::absolute(host, &place::parse(path)?), hash.clone());
         }
-        let is_existing = |change: &&Wanted| {
-            !matches!(change.kind, WantedKind::Patch(ChangeKind::Add { .. }))
-        };
+        let is_existing =
+            |change: &&Wanted| !matches!(change.kind, WantedKind::Patch(ChangeKind::Add { .. }));
         if input.base_hash.is_some() && changes.iter().filter(is_existing).count() > 1 {
             return Err(ToolError::new(
                 ErrorCode::InvalidArguments,
@@ -341,18 +344,19 @@ impl Stale {
             Ok(hash) => call.host.ledger.content(&call.host.blobs, &hash).await.ok().flatten(),
             Err(_) => None,
         };
-        let diff = known.and_then(|old| match (text::decode(&old, None), text::decode(&self.content, None)) {
-            (Decoded::Text(old, _), Decoded::Text(new, _)) => {
-                let mut diff = diff_text::unified(Some(&old), Some(&new), &self.name, &self.name);
-                if diff.len() > MAX_STALE_DIFF {
-                    let end = diff[..floor(&diff, MAX_STALE_DIFF)].rfind('\n').map_or(0, |at| at + 1);
-                    diff.truncate(end);
-                    diff.push_str("(more changed)\n");
+        let diff =
+            known.and_then(|old| match (text::decode(&old, None), text::decode(&self.content, None)) {
+                (Decoded::Text(old, _), Decoded::Text(new, _)) => {
+                    let mut diff = diff_text::unified(Some(&old), Some(&new), &self.name, &self.name);
+                    if diff.len() > MAX_STALE_DIFF {
+                        let end = diff[..floor(&diff, MAX_STALE_DIFF)].rfind('\n').map_or(0, |at| at + 1);
+                        diff.truncate(end);
+                        diff.push_str("(more changed)\n");
+                    }
+                    Some(diff)
                 }
-                Some(diff)
-            }
-            _ => None,
-        });
+                _ => None,
+            });
         let next = if diff.is_some() { "what changed since is below" } else { "read it again" };
         ToolError::new(
             ErrorCode::Conflict,
@@ -494,7 +498,9 @@ impl Plan {
         hunks: &[Hunk],
     ) -> Result<(), PatchError> {
         if !hunks.is_empty() && !patch::apply(old, hunks)?.is_empty() {
-            return Err(PatchError::NotFound { what: "the patch removes the file, but not all that is in it".into() });
+            return Err(PatchError::NotFound {
+                what: "the patch removes the file, but not all that is in it".into(),
+            });
         }
         self.diff.push_str(&diff_text::unified(Some(old), None, &existing.name, &existing.name));
         self.files.push(ChangedFile {
@@ -568,8 +574,9 @@ fn free(host: &Host, path: &Path) -> Result<PathBuf, ToolError> {
             )
             .with_details(json!({ "uri": place::uri(&there.location) })))
         }
-        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => Ok(place::resolve(&host.workspace, path)),
+        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => {
+            Ok(place::resolve(&host.workspace, path))
+        }
         Err(error) => Err(place::failure(&error)),
     }
 }
-

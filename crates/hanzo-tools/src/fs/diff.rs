@@ -37,8 +37,9 @@ pub(super) struct DiffOutput {
 
 impl Action for Diff {
     const NAME: &'static str = "diff";
-    const SUMMARY: &'static str = "between two hashes seen here";
+    const SUMMARY: &'static str = "of two hashes seen here";
     const EXAMPLE: &'static str = r#"{"hash_a":"sha256:…","hash_b":"sha256:…"}"#;
+    const QUIET: &'static [&'static str] = &["hash_a", "hash_b"];
     type Input = DiffInput;
     type Output = DiffOutput;
 
@@ -49,7 +50,8 @@ impl Action for Diff {
     async fn run(&self, call: &Call<'_>, input: DiffInput) -> Result<Answer<DiffOutput>, ToolError> {
         let old = super::content(call, &input.hash_a).await?;
         let new = super::content(call, &input.hash_b).await?;
-        let (Decoded::Text(old, _), Decoded::Text(new, _)) = (text::decode(&old, None), text::decode(&new, None))
+        let (Decoded::Text(old, _), Decoded::Text(new, _)) =
+            (text::decode(&old, None), text::decode(&new, None))
         else {
             return Err(ToolError::new(ErrorCode::Unsupported, "one of the contents is not text"));
         };

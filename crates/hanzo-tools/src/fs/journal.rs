@@ -109,7 +109,8 @@ impl Journal {
     fn write(&self, flush: bool) -> std::io::Result<()> {
         let text = serde_json::to_vec(&self.record)?;
         let temporary = self.file.with_extension("new");
-        let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+        let mut file =
+            File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
         file.write_all(&text)?;
         if flush {
             file.sync_all()?;
@@ -157,7 +158,8 @@ pub(super) fn recover_locked(host: &Host, _lock: &Lock) -> Result<Vec<String>, T
         Err(fault) => return Err(data_dir_failed(host, &fault)),
     };
     for entry in entries.flatten().filter(|entry| is_journal(&entry.path())) {
-        let record = fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        let record =
+            fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         if let Some(record) = record {
             report.push(finish_or_undo(&host.workspace, &record));
         }

@@ -27,14 +27,14 @@ pub(super) struct List;
 pub(super) struct ListInput {
     /// File or directory.
     path: Option<String>,
-    /// Levels to list; default 1, or all with pattern.
+    /// Levels; default 1, with pattern all.
     depth: Option<u32>,
-    /// Glob such as **/*.rs (list) or regex (search_text).
+    /// Regex; for list a glob like **/*.rs
     pattern: Option<String>,
-    /// Hidden and git-ignored files too.
+    /// Hidden and ignored files too.
     #[serde(default)]
     all: bool,
-    /// Most lines, matches or entries to return.
+    /// Most lines or entries.
     limit: Option<u32>,
     /// From the previous page.
     cursor: Option<PageCursor>,
@@ -86,6 +86,7 @@ impl Action for List {
     const SUMMARY: &'static str = "directory entries, or files by glob";
     const EXAMPLE: &'static str = r#"{"path":"src","pattern":"**/*.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    const QUIET: &'static [&'static str] = &["path"];
     type Input = ListInput;
     type Output = ListOutput;
 
@@ -125,7 +126,9 @@ impl Action for List {
                         return ControlFlow::Continue(());
                     }
                     let uri = place::uri(&found.real());
-                    if entries.len() >= limit || (!entries.is_empty() && bytes + uri.as_str().len() > MAX_BYTES) {
+                    if entries.len() >= limit
+                        || (!entries.is_empty() && bytes + uri.as_str().len() > MAX_BYTES)
+                    {
                         next = Some(std::mem::take(&mut last_key));
                         return ControlFlow::Break(());
                     }
@@ -154,7 +157,9 @@ pub(super) fn percent_encoded(key: &[u8]) -> String {
     let mut text = String::new();
     for byte in key {
         match byte {
-            b'%' | 0..=0x1F | 0x7F.. => write!(text, "%{byte:02X}").expect("writing to a string does not fail"),
+            b'%' | 0..=0x1F | 0x7F.. => {
+                write!(text, "%{byte:02X}").expect("writing to a string does not fail")
+            }
             _ => text.push(char::from(*byte)),
         }
     }

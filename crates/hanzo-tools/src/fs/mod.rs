@@ -27,8 +27,8 @@ pub use journal::recover;
 pub fn tool() -> ToolBuilder {
     UnifiedTool::builder(
         "fs",
-        "Files. Paths are relative to the workspace; lines and columns count from 0. \
-         Change files with apply_patch, giving the hash that read returned as base_hash.",
+        "Files. Paths are relative to the workspace, lines count from 0. \
+         apply_patch needs the hash from read as base_hash.",
     )
     .action(read::Read)
     .action(search_text::SearchText)
@@ -40,6 +40,7 @@ pub fn tool() -> ToolBuilder {
     .action(shape::Rm)
     .action(shape::Stat)
     .action(diff::Diff)
+    .example_of("apply_patch")
 }
 
 /// The names a path goes by in other vocabularies.
@@ -72,6 +73,7 @@ async fn content(call: &Call<'_>, hash: &ContentHash) -> Result<Vec<u8>, ToolErr
 
 /// The name of a file in a diff: relative to the workspace when it is inside.
 fn diff_name(host: &Host, real: &Path) -> String {
-    let name = real.strip_prefix(host.workspace.path()).unwrap_or_else(|_| real.strip_prefix("/").unwrap_or(real));
+    let name =
+        real.strip_prefix(host.workspace.path()).unwrap_or_else(|_| real.strip_prefix("/").unwrap_or(real));
     name.to_string_lossy().into_owned()
 }

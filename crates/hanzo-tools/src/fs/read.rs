@@ -37,7 +37,7 @@ pub(super) struct ReadInput {
     path: String,
     /// First line.
     offset: Option<u32>,
-    /// Most lines, matches or entries to return.
+    /// Most lines or entries.
     limit: Option<u32>,
     /// {start:{line,col},end:{line,col}}
     range: Option<Range>,
@@ -79,6 +79,8 @@ impl Action for Read {
     const SUMMARY: &'static str = "text and hash of a file";
     const EXAMPLE: &'static str = r#"{"path":"src/main.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["range", "encoding"];
+    const QUIET: &'static [&'static str] = &["path"];
     type Input = ReadInput;
     type Output = ReadOutput;
 
@@ -166,9 +168,9 @@ pub(super) struct Loaded {
 }
 
 async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
-    let hash: ContentHash = hash
-        .parse()
-        .map_err(|fault| ToolError::new(ErrorCode::InvalidArguments, format!("this is not a ref: {fault}")))?;
+    let hash: ContentHash = hash.parse().map_err(|fault| {
+        ToolError::new(ErrorCode::InvalidArguments, format!("this is not a ref: {fault}"))
+    })?;
     let bytes = super::content(call, &hash).await?;
     Ok(Loaded { real: None, taint: None, bytes, hash })
 }

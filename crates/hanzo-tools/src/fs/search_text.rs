@@ -24,15 +24,15 @@ pub(super) struct SearchText;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchInput {
-    /// Glob such as **/*.rs (list) or regex (search_text).
+    /// Regex; for list a glob like **/*.rs
     pattern: String,
     /// File or directory.
     path: Option<String>,
-    /// Only these files, e.g. *.{ts,tsx}
+    /// Only files like *.{ts,tsx}
     glob: Option<String>,
-    /// File type, e.g. rust
+    /// Such as rust, py.
     r#type: Option<String>,
-    /// Pattern is plain text.
+    /// pattern is plain text.
     #[serde(default)]
     fixed: bool,
     /// Case-insensitive.
@@ -46,10 +46,10 @@ pub(super) struct SearchInput {
     multiline: bool,
     /// Lines around each match.
     context: Option<u32>,
-    /// Hidden and git-ignored files too.
+    /// Hidden and ignored files too.
     #[serde(default)]
     all: bool,
-    /// Most lines, matches or entries to return.
+    /// Most lines or entries.
     limit: Option<u32>,
     /// From the previous page.
     cursor: Option<PageCursor>,
@@ -81,7 +81,7 @@ pub(super) struct SearchMatch {
 
 impl Action for SearchText {
     const NAME: &'static str = "search_text";
-    const SUMMARY: &'static str = "regex search, git-ignore aware";
+    const SUMMARY: &'static str = "search by regex; skips git-ignored files";
     const EXAMPLE: &'static str = r#"{"pattern":"fn main","glob":"*.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[
         ("uri", "path"),
@@ -96,6 +96,8 @@ impl Action for SearchText {
         ("head_limit", "limit"),
         ("max_results", "limit"),
     ];
+    const HIDDEN: &'static [&'static str] = &["word"];
+    const QUIET: &'static [&'static str] = &["path", "ignore_case", "multiline"];
     type Input = SearchInput;
     type Output = SearchOutput;
 
@@ -109,7 +111,10 @@ impl Action for SearchText {
 
     async fn run(&self, call: &Call<'_>, input: SearchInput) -> Result<Answer<SearchOutput>, ToolError> {
         if input.pattern.is_empty() {
-            return Err(ToolError::new(ErrorCode::InvalidArguments, "`pattern` is empty; it would match every line"));
+            return Err(ToolError::new(
+                ErrorCode::InvalidArguments,
+                "`pattern` is empty; it would match every line",
+            ));
         }
         let query = Query {
             pattern: input.pattern,

@@ -76,6 +76,7 @@ impl Action for Write {
         ("contents", "content"),
         ("file_text", "content"),
     ];
+    const QUIET: &'static [&'static str] = &["path", "content"];
     type Input = WriteInput;
     type Output = WriteOutput;
 
@@ -128,14 +129,19 @@ fn write(
             if host.ledger.last_seen(&there.location).as_ref() != Some(&actual) {
                 return Err(ToolError::new(
                     ErrorCode::Conflict,
-                    format!("`{}` exists and was not read since it last changed; read it first", path.display()),
+                    format!(
+                        "`{}` exists and was not read since it last changed; read it first",
+                        path.display()
+                    ),
                 ));
             }
             Op::Replace { path: there.location, old, new: content.to_vec() }
         }
-        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => {
-            Op::Create { path: place::resolve(&host.workspace, path), new: content.to_vec(), mode: NewMode::Plain }
-        }
+        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => Op::Create {
+            path: place::resolve(&host.workspace, path),
+            new: content.to_vec(),
+            mode: NewMode::Plain,
+        },
         Err(error) => return Err(fail(error)),
     };
     transaction::commit(host, &lock, &[op], cancelled)?;
@@ -167,10 +173,11 @@ pub(super) struct PathOutput {
 
 impl Action for Mkdir {
     const NAME: &'static str = "mkdir";
-    const SUMMARY: &'static str = "with parents";
+    const SUMMARY: &'static str = "parents too";
     const EXAMPLE: &'static str = r#"{"path":"src/new"}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    const QUIET: &'static [&'static str] = &["path"];
     type Input = PathInput;
     type Output = PathOutput;
 
@@ -225,6 +232,7 @@ impl Action for Mv {
         ("target", "to"),
         ("new_path", "to"),
     ];
+    const QUIET: &'static [&'static str] = &["path", "to"];
     type Input = MvInput;
     type Output = PathOutput;
 
@@ -285,10 +293,11 @@ pub(super) struct RmOutput {
 
 impl Action for Rm {
     const NAME: &'static str = "rm";
-    const SUMMARY: &'static str = "remove a file or tree";
+    const SUMMARY: &'static str = "remove; confirm must be true";
     const EXAMPLE: &'static str = r#"{"path":"old.txt","confirm":true}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    const QUIET: &'static [&'static str] = &["path", "confirm"];
     type Input = RmInput;
     type Output = RmOutput;
 
@@ -313,9 +322,11 @@ impl Action for Rm {
                 let _lock = Lock::acquire(host, cancelled)?;
                 let there = host.workspace.stat_link(&path).map_err(fail)?;
                 let old = match there.kind {
-                    FileKind::File if there.len <= read::MAX_FILE => {
-                        host.workspace.open_read(&path).ok().and_then(|mut file| read::read_all(&mut file, &path).ok())
-                    }
+                    FileKind::File if there.len <= read::MAX_FILE => host
+                        .workspace
+                        .open_read(&path)
+                        .ok()
+                        .and_then(|mut file| read::read_all(&mut file, &path).ok()),
                     _ => None,
                 };
                 let removed = if there.kind == FileKind::Directory {
@@ -329,7 +340,10 @@ impl Action for Rm {
                             if entry.name == ".git" {
                                 return Err(ToolError::new(
                                     ErrorCode::Denied,
-                                    format!("nothing was removed: `{}` holds a git repository", directory.display()),
+                                    format!(
+                                        "nothing was removed: `{}` holds a git repository",
+                                        directory.display()
+                                    ),
                                 ));
                             }
                             let inner = directory.join(&entry.name);
@@ -395,6 +409,7 @@ impl Action for Stat {
     const SUMMARY: &'static str = "kind, size, hash, mtime";
     const EXAMPLE: &'static str = r#"{"path":"Cargo.toml"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::PATH_ALIASES;
+    const QUIET: &'static [&'static str] = &["path"];
     type Input = PathInput;
     type Output = StatOutput;
 

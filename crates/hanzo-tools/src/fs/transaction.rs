@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::ContentHash;
-use hanzo_sandbox::paths::{Overwrite, PathError, Staged, WriteMode, Workspace};
+use hanzo_sandbox::paths::{Overwrite, PathError, Staged, Workspace, WriteMode};
 
 use super::journal::{Journal, JournalOp, OpKind, Phase};
 use crate::contract::{Cancelled, place};
@@ -148,7 +148,11 @@ pub(super) fn commit_until(
     };
     let trash: Vec<PathBuf> = ops.iter().map(|op| trash_name(op.path())).collect();
     if ops.len() > 1 {
-        let entries = ops.iter().zip(&staged).zip(&trash).map(|((op, staged), trash)| entry(op, staged.as_ref(), trash));
+        let entries = ops
+            .iter()
+            .zip(&staged)
+            .zip(&trash)
+            .map(|((op, staged), trash)| entry(op, staged.as_ref(), trash));
         if let Err(error) = journal.advance(host, Phase::Applying, entries.collect()) {
             drop(staged);
             undo_directories();
@@ -227,7 +231,11 @@ fn missing_directories(workspace: &Workspace, directories: &BTreeSet<PathBuf>) -
     missing.into_iter().collect()
 }
 
-fn stage_all(workspace: &Workspace, ops: &[Op], cancelled: &Cancelled) -> Result<Vec<Option<Staged>>, ToolError> {
+fn stage_all(
+    workspace: &Workspace,
+    ops: &[Op],
+    cancelled: &Cancelled,
+) -> Result<Vec<Option<Staged>>, ToolError> {
     for op in ops {
         if let (Op::Create { path, .. }, Some(parent)) = (op, op.path().parent()) {
             let _ = path;
@@ -381,3 +389,6 @@ fn trash_name(path: &Path) -> PathBuf {
     let random = RandomState::new().build_hasher().finish();
     path.with_file_name(format!("{TEMPORARY_PREFIX}{random:016x}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,8 +39,7 @@ struct Applier<'a> {
 
 /// The text with the hunks applied.
 pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
-    let mut lines: Vec<FileLine<'_>> =
-        text.split('\n').map(|text| FileLine { text, ended: true }).collect();
+    let mut lines: Vec<FileLine<'_>> = text.split('\n').map(|text| FileLine { text, ended: true }).collect();
     if let Some(last) = lines.last_mut() {
         last.ended = false;
     }
@@ -76,7 +75,8 @@ impl Applier<'_> {
         from: usize,
         placed: &[(usize, &Hunk)],
     ) -> Result<usize, PatchError> {
-        let which = if count == 1 { "the hunk".to_owned() } else { format!("hunk {index} of {count} (from 0)") };
+        let which =
+            if count == 1 { "the hunk".to_owned() } else { format!("hunk {index} of {count} (from 0)") };
         let old: Vec<&Line> = old_lines(hunk).collect();
         let from = self.go_past(hunk, &which, from)?;
         if old.is_empty() {
@@ -96,9 +96,9 @@ impl Applier<'_> {
             return Ok(stated);
         }
         let is_free = |at: &usize| {
-            placed.iter().all(|(begin, earlier)| {
-                at + old.len() <= *begin || *at >= begin + old_lines(earlier).count()
-            })
+            placed
+                .iter()
+                .all(|(begin, earlier)| at + old.len() <= *begin || *at >= begin + old_lines(earlier).count())
         };
         // A unified diff that is off by some lines may mean a place on either side; the other grammar only goes forward.
         let is_possible = |at: &usize| if hunk.stated.is_some() { is_free(at) } else { *at >= from };
@@ -106,7 +106,9 @@ impl Applier<'_> {
         match places.as_slice() {
             [] => Err(self.not_found(&old, &which)),
             [only] if *only >= from => Ok(*only),
-            [_] => Err(PatchError::NotFound { what: format!("the lines of {which} are before those of an earlier one") }),
+            [_] => Err(PatchError::NotFound {
+                what: format!("the lines of {which} are before those of an earlier one"),
+            }),
             // `@@ fn main()` says behind which line: the first place after it is meant.
             [first, ..] if !hunk.after.is_empty() => Ok(*first),
             _ => Err(ambiguous(format!("the lines of {which} are there {} times", places.len()), &places)),
@@ -130,7 +132,9 @@ impl Applier<'_> {
             let places: Vec<usize> = (from..self.lines.len()).filter(same).collect();
             match places.as_slice() {
                 [] => {
-                    return Err(PatchError::NotFound { what: format!("the line `{heading}` before {which} is not there") });
+                    return Err(PatchError::NotFound {
+                        what: format!("the line `{heading}` before {which} is not there"),
+                    });
                 }
                 [only] => from = only + 1,
                 _ => {
@@ -148,7 +152,9 @@ impl Applier<'_> {
         if self.lines.is_empty() || hunk.at_end || (hunk.stated.is_none() && hunk.after.is_empty()) {
             return Ok(self.lines.len().max(from));
         }
-        Err(PatchError::NotFound { what: format!("{which} has no line of the file in it, so it says no place") })
+        Err(PatchError::NotFound {
+            what: format!("{which} has no line of the file in it, so it says no place"),
+        })
     }
 
     fn places<'b>(&'b self, old: &'b [&'b Line]) -> impl Iterator<Item = usize> + 'b {
@@ -177,7 +183,8 @@ impl Applier<'_> {
         // The longest beginning that is there tells where the caller's picture of the file goes wrong.
         let mut best = (0, 0);
         for at in 0..self.lines.len() {
-            let fits = old.iter().zip(&self.lines[at..]).take_while(|(wanted, line)| self.is_same(wanted, line));
+            let fits =
+                old.iter().zip(&self.lines[at..]).take_while(|(wanted, line)| self.is_same(wanted, line));
             let length = fits.count();
             if length > best.0 {
                 best = (length, at);
@@ -193,7 +200,9 @@ impl Applier<'_> {
                     line.text,
                     old[length].text
                 ),
-                None => format!("the lines of {which} are not there; the file ends before `{}`", old[length].text),
+                None => {
+                    format!("the lines of {which} are not there; the file ends before `{}`", old[length].text)
+                }
             },
         };
         PatchError::NotFound { what }

@@ -13,7 +13,9 @@ const END_OF_FILE: &str = "*** End of File";
 /// Whether a text is in this grammar, perhaps inside the here-document some models wrap it in.
 pub(super) fn is_begin_patch(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.next().is_some_and(|first| first == BEGIN || (first.starts_with("<<") && lines.next() == Some(BEGIN)))
+    lines
+        .next()
+        .is_some_and(|first| first == BEGIN || (first.starts_with("<<") && lines.next() == Some(BEGIN)))
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<FileChange>, PatchError> {
@@ -80,7 +82,9 @@ fn update(path: &str, lines: &[&str], start: usize) -> Result<(FileChange, usize
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut hunk: Option<Hunk> = None;
     let mut finish = |hunk: &mut Option<Hunk>, at: usize| match hunk.take() {
-        Some(hunk) if hunk.lines.is_empty() => Err(PatchError::malformed(at, "the part before it changes nothing")),
+        Some(hunk) if hunk.lines.is_empty() => {
+            Err(PatchError::malformed(at, "the part before it changes nothing"))
+        }
         Some(hunk) => {
             hunks.push(hunk);
             Ok(())

@@ -36,7 +36,9 @@ pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<String, PatchError> 
 fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<String, PatchError> {
     let which = if count == 1 { String::new() } else { format!(" (edit {index} of {count}, from 0)") };
     if edit.old_text.is_empty() {
-        return Err(PatchError::NotFound { what: format!("`old_text` is empty{which}, so it says no place") });
+        return Err(PatchError::NotFound {
+            what: format!("`old_text` is empty{which}, so it says no place"),
+        });
     }
     if edit.old_text == edit.new_text {
         return Err(PatchError::NotFound { what: format!("`old_text` and `new_text` are the same{which}") });

@@ -19,7 +19,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<FileChange>, PatchError> {
     let mut changes = Vec::new();
     let mut at = 0;
     while at < lines.len() {
-        if !begins_file(&lines, at) && !lines[at].starts_with("@@ ") && !lines[at].starts_with("@@\r") && lines[at] != "@@" {
+        if !begins_file(&lines, at)
+            && !lines[at].starts_with("@@ ")
+            && !lines[at].starts_with("@@\r")
+            && lines[at] != "@@"
+        {
             // Prose before a diff (a commit message) is skipped.
             at += 1;
             continue;
@@ -61,7 +65,9 @@ fn header(lines: &[&str], at: &mut usize) -> Result<Header, PatchError> {
             } else if line.starts_with("deleted file mode ") {
                 header.is_deleted = true;
             } else if line.starts_with("copy from ") || line.starts_with("copy to ") {
-                return Err(PatchError::Unsupported("the patch copies a file; write the copy as a new file".into()));
+                return Err(PatchError::Unsupported(
+                    "the patch copies a file; write the copy as a new file".into(),
+                ));
             } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
                 return Err(PatchError::Unsupported("the patch is binary; only text can be patched".into()));
             } else if line.starts_with("old mode ") || line.starts_with("new mode ") {
@@ -155,9 +161,9 @@ fn change(header: Header, mut hunks: Vec<Hunk>, start: usize) -> Result<FileChan
     };
     let is_new = header.is_new || old == nothing;
     let is_deleted = header.is_deleted || new == nothing;
-    let prefixed =
-        |name: &str, prefix: &str| name == nothing || name.starts_with(prefix);
-    let strip = is_git || (prefixed(&old, "a/") && prefixed(&new, "b/") && (old != nothing || new != nothing));
+    let prefixed = |name: &str, prefix: &str| name == nothing || name.starts_with(prefix);
+    let strip =
+        is_git || (prefixed(&old, "a/") && prefixed(&new, "b/") && (old != nothing || new != nothing));
     let plain = |name: &str| {
         if strip { name.split_once('/').map_or(name, |(_, rest)| rest).to_owned() } else { name.to_owned() }
     };
@@ -235,7 +241,11 @@ fn hunk(lines: &[&str], at: &mut usize) -> Result<Hunk, PatchError> {
             hunk.after.push(heading.to_owned());
         }
         loose_body(lines, at, &mut hunk);
-        return if hunk.lines.is_empty() { Err(PatchError::malformed(first, "the hunk is empty")) } else { Ok(hunk) };
+        return if hunk.lines.is_empty() {
+            Err(PatchError::malformed(first, "the hunk is empty"))
+        } else {
+            Ok(hunk)
+        };
     };
     if counted_body(lines, at, &mut hunk, removed, added) {
         return Ok(hunk);
@@ -251,7 +261,13 @@ fn hunk(lines: &[&str], at: &mut usize) -> Result<Hunk, PatchError> {
 }
 
 /// Reads as many lines as the header says; false when they are not there or more follow.
-fn counted_body(lines: &[&str], at: &mut usize, hunk: &mut Hunk, mut removed: usize, mut added: usize) -> bool {
+fn counted_body(
+    lines: &[&str],
+    at: &mut usize,
+    hunk: &mut Hunk,
+    mut removed: usize,
+    mut added: usize,
+) -> bool {
     while removed > 0 || added > 0 {
         let Some(line) = lines.get(*at).and_then(|line| body_line(line)) else { return false };
         let counted = match line.tag {

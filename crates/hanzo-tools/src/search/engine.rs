@@ -10,7 +10,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::{Position, Range};
 use hanzo_sandbox::paths::{FileKind, Workspace};
@@ -157,7 +159,9 @@ pub fn search(
                 while let Some((index, found)) = shared.next_file() {
                     let skip = if last_key.is_some_and(|key| *key == key_of(&found)) { skip } else { 0 };
                     let matches = match workspace.open_read_in(&found.dir, &found.name) {
-                        Ok(file) if !stop.load(Ordering::Relaxed) && !cancelled.is_set() => worker.search(&file, skip),
+                        Ok(file) if !stop.load(Ordering::Relaxed) && !cancelled.is_set() => {
+                            worker.search(&file, skip)
+                        }
                         // Unreadable files are passed over, as ripgrep does.
                         _ => Vec::new(),
                     };
@@ -422,7 +426,8 @@ impl Shared {
         self.searched.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         state.finished.insert(index, result);
-        let mut wake = index == state.next && state.finished.first_key_value().is_some_and(|(_, found)| found.is_some());
+        let mut wake =
+            index == state.next && state.finished.first_key_value().is_some_and(|(_, found)| found.is_some());
         // Files without a match are passed on here, so that the collector wakes only for something.
         loop {
             let next = state.next;

@@ -66,9 +66,7 @@ impl Rules {
         match parent {
             // Most directories say nothing.
             Some(parent) if ignore.is_none() && gitignore.is_none() && !is_repository => parent,
-            parent => {
-                Arc::new(Self { parent, ignore, gitignore, exclude, is_repository, in_repository })
-            }
+            parent => Arc::new(Self { parent, ignore, gitignore, exclude, is_repository, in_repository }),
         }
     }
 

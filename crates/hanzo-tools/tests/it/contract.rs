@@ -23,6 +23,14 @@ fn schemas_are_valid_without_references_and_accept_the_examples() {
     let stage = Stage::new();
     for tool in unified(&stage.host) {
         let data = stage.call(tool.name(), json!({"action": "schema"})).envelope.unwrap()["data"].clone();
+        let help = stage.call(tool.name(), json!({})).output;
+        let examples = help.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+        for example in examples {
+            let example: Value = serde_json::from_str(example).unwrap();
+            let action = example["action"].as_str().unwrap();
+            let validator = jsonschema::validator_for(&data["actions"][action]["input"]).unwrap();
+            assert!(validator.is_valid(&example), "{example}");
+        }
         for (action, schemas) in data["actions"].as_object().unwrap() {
             for side in ["input", "output"] {
                 let schema = &schemas[side];
@@ -55,14 +63,18 @@ fn the_advertised_schema_is_flat_small_and_the_same_every_time() {
         for (name, field) in parameters["properties"].as_object().unwrap() {
             assert!(field.get("type").is_some_and(Value::is_string), "{}.{name}: {field}", tool.name);
         }
-        assert_eq!(tool.parameters.get(), other.parameters.get(), "a thread's first request repeats the last one's");
+        assert_eq!(
+            tool.parameters.get(),
+            other.parameters.get(),
+            "a thread's first request repeats the last one's"
+        );
         assert_eq!(tool.description, other.description);
         let size = serde_json::to_string(&tool).unwrap().len();
-        let most = if tool.name == "fs" { 3400 } else { 1500 };
+        let most = if tool.name == "fs" { 2500 } else { 1200 };
         assert!(size <= most, "{} takes {size} bytes of every request", tool.name);
         total += size;
     }
-    assert!(total <= 7000, "all tools take {total} bytes of every request");
+    assert!(total <= 5200, "all tools take {total} bytes of every request");
 }
 
 #[test]
@@ -152,7 +164,10 @@ fn reach_says_the_action_the_effect_and_where_the_files_really_are() {
     for (arguments, real) in [
         (json!({"action": "read", "path": "out/o.txt"}), stage.outside.join("o.txt")),
         (json!({"action": "read", "path": "../outside/o.txt"}), stage.outside.join("o.txt")),
-        (json!({"action": "write", "path": "out/new/deep.txt", "content": ""}), stage.outside.join("new/deep.txt")),
+        (
+            json!({"action": "write", "path": "out/new/deep.txt", "content": ""}),
+            stage.outside.join("new/deep.txt"),
+        ),
     ] {
         let reached = reach("fs", arguments.clone());
         assert_eq!(reached.paths[0].place, Place::Outside, "{arguments}");
@@ -166,7 +181,8 @@ fn reach_says_the_action_the_effect_and_where_the_files_really_are() {
     assert_eq!(moved.paths.len(), 2);
     assert_eq!(moved.paths[1].place, Place::Outside);
 
-    let patch = "*** Begin Patch\n*** Update File: dir/a.txt\n*** Move to: /etc/x\n@@\n-x\n+y\n*** End Patch\n";
+    let patch =
+        "*** Begin Patch\n*** Update File: dir/a.txt\n*** Move to: /etc/x\n@@\n-x\n+y\n*** End Patch\n";
     let patched = reach("fs", json!({"action": "apply_patch", "patch": patch}));
     let places: Vec<Place> = patched.paths.iter().map(|path| path.place).collect();
     assert_eq!(places, [Place::Inside, Place::Outside]);
@@ -201,7 +217,8 @@ fn a_pipe_of_actions_needs_no_interpretation_between_them() {
         "action": "apply_patch", "uri": found["uri"], "patch": patch, "base_hash": read["hash"],
     }));
     assert_eq!(stage.text("src/a.rs"), "fn main() {\n    fine();\n}\n");
-    let diff = stage.ok(json!({"action": "diff", "hash_a": read["hash"], "hash_b": done["files"][0]["hash"]}));
+    let diff =
+        stage.ok(json!({"action": "diff", "hash_a": read["hash"], "hash_b": done["files"][0]["hash"]}));
     assert!(diff["diff"].as_str().unwrap().contains("-    error();\n+    fine();\n"), "{diff}");
     let unknown = format!("sha256:{}", "0".repeat(64));
     let error = stage.err(json!({"action": "diff", "hash_a": unknown, "hash_b": unknown}));

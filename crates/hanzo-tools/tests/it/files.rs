@@ -63,8 +63,14 @@ fn encodings_are_recognised_or_named_and_binary_is_noted() {
     stage.write("latin.txt", b"gr\xf6\xdfe\n");
     stage.write("bin", b"\x7fELF\x00\x01\x02\xff");
     let read = |path: &str| stage.ok(json!({"action": "read", "path": path}));
-    assert_eq!((&read("utf16.txt")["text"], &read("utf16.txt")["encoding"]), (&json!("größe\r\n"), &json!("utf-16le")));
-    assert_eq!((&read("bom.txt")["text"], &read("bom.txt")["encoding"]), (&json!("hi\n"), &json!("utf-8-bom")));
+    assert_eq!(
+        (&read("utf16.txt")["text"], &read("utf16.txt")["encoding"]),
+        (&json!("größe\r\n"), &json!("utf-16le"))
+    );
+    assert_eq!(
+        (&read("bom.txt")["text"], &read("bom.txt")["encoding"]),
+        (&json!("hi\n"), &json!("utf-8-bom"))
+    );
     assert_eq!(read("bin")["binary"], "application/x-elf");
     assert_eq!(read("bin")["text"], Value::Null);
     assert!(read("latin.txt")["binary"].is_string(), "no encoding is guessed");
@@ -119,13 +125,20 @@ fn a_listing_has_depth_pattern_and_pages_and_knows_ignore_files() {
     assert_eq!(names(json!({"action": "list", "pattern": "**/*.rs"})), ["a/deep/er/q.rs", "a/x.rs", "z.rs"]);
     assert_eq!(names(json!({"action": "list", "path": "a", "depth": 2})), ["a/deep", "a/deep/er", "a/x.rs"]);
     let all = names(json!({"action": "list", "all": true, "depth": 9}));
-    assert!(all.contains(&"target/t.rs".into()) && all.contains(&".hidden".into()) && all.contains(&"a/y.txt".into()));
+    assert!(
+        all.contains(&"target/t.rs".into())
+            && all.contains(&".hidden".into())
+            && all.contains(&"a/y.txt".into())
+    );
 
     let whole = names(json!({"action": "list", "depth": 9}));
     let mut paged = Vec::new();
     let mut arguments = json!({"action": "list", "depth": 9, "limit": 1});
     loop {
-        let fresh = Stage { tools: hanzo_tools::toolset(&stage.host, &hanzo_tools::Selection::default()), ..Stage::new() };
+        let fresh = Stage {
+            tools: hanzo_tools::toolset(&stage.host, &hanzo_tools::Selection::default()),
+            ..Stage::new()
+        };
         let envelope = fresh.call("fs", arguments.clone()).envelope.unwrap();
         paged.extend(envelope["data"]["entries"].as_array().unwrap().clone());
         if envelope["meta"]["paging"]["more"] == json!(false) {
@@ -169,7 +182,10 @@ fn mkdir_mv_rm_and_stat_do_what_they_say() {
     stage.ok(json!({"action": "mv", "path": "f.txt", "to": "d/new/g.txt"}));
     assert_eq!(stage.text("d/new/g.txt"), "f");
     stage.write("h.txt", "h");
-    assert_eq!(stage.err(json!({"action": "mv", "path": "h.txt", "to": "d/new/g.txt"}))["code"], "ALREADY_EXISTS");
+    assert_eq!(
+        stage.err(json!({"action": "mv", "path": "h.txt", "to": "d/new/g.txt"}))["code"],
+        "ALREADY_EXISTS"
+    );
 
     let error = stage.err(json!({"action": "rm", "path": "d"}));
     assert_eq!(error["code"], "CONFIRMATION_REQUIRED");

@@ -1,0 +1,153 @@
+//! What must end in a typed error, quickly, with nothing changed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::Stage;
+
+fn code(stage: &Stage, arguments: serde_json::Value) -> String {
+    let started = Instant::now();
+    let error = stage.err(arguments.clone());
+    assert!(started.elapsed() < Duration::from_secs(2), "{arguments} took {:?}", started.elapsed());
+    error["code"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn special_files_do_not_hang() {
+    let stage = Stage::new();
+    let fifo = stage.root.join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for action in ["read", "list"] {
+        let got = code(&stage, json!({"action": action, "path": "fifo"}));
+        assert_eq!(got, "UNSUPPORTED", "{action}");
+    }
+    assert_eq!(code(&stage, json!({"action": "read", "path": "/dev/zero"})), "UNSUPPORTED");
+    let edits = json!([{"old_text": "a", "new_text": "b"}]);
+    assert_eq!(
+        code(&stage, json!({"action": "apply_patch", "path": "fifo", "edits": edits, "base_hash": "x"})),
+        "UNSUPPORTED"
+    );
+    assert_eq!(stage.ok(json!({"action": "search_text", "pattern": "x"}))["matches"], json!([]));
+    assert_eq!(stage.ok(json!({"action": "list"}))["entries"][0]["kind"], "special");
+}
+
+#[test]
+fn loops_and_foreign_addresses_are_typed_errors() {
+    let stage = Stage::new();
+    symlink("b", stage.root.join("a")).unwrap();
+    symlink("a", stage.root.join("b")).unwrap();
+    symlink(".", stage.root.join("self")).unwrap();
+    assert_eq!(code(&stage, json!({"action": "read", "path": "a"})), "IO");
+    assert!(stage.ok(json!({"action": "list", "depth": 50}))["entries"].as_array().unwrap().len() <= 3);
+    for path in ["http://x/y", "file://server/share", "file:///a/../b", "", "a\0b"] {
+        assert_eq!(code(&stage, json!({"action": "read", "path": path})), "INVALID_ARGUMENTS", "{path:?}");
+    }
+    for path in ["missing", "missing/deeper", "file:///nowhere/at/all"] {
+        assert_eq!(code(&stage, json!({"action": "read", "path": path})), "NOT_FOUND", "{path}");
+    }
+    assert_eq!(code(&stage, json!({"action": "read", "path": "."})), "INVALID_ARGUMENTS");
+}
+
+#[test]
+fn a_file_of_four_gigabytes_is_refused_by_read_and_searched_by_search() {
+    let stage = Stage::new();
+    let file = fs::File::create(stage.root.join("huge")).unwrap();
+    file.set_len(4 << 30).unwrap();
+    assert_eq!(code(&stage, json!({"action": "read", "path": "huge"})), "TOO_LARGE");
+    let stat = stage.ok(json!({"action": "stat", "path": "huge"}));
+    assert_eq!((&stat["size"], stat.get("hash")), (&json!(4_u64 << 30), None));
+    let started = Instant::now();
+    stage.ok(json!({"action": "search_text", "pattern": "x"}));
+    assert!(started.elapsed() < Duration::from_secs(5), "zeros are binary");
+}
+
+#[test]
+fn a_name_that_is_not_utf8_has_a_uri() {
+    let stage = Stage::new();
+    fs::write(stage.root.join(OsStr::from_bytes(b"odd-\xff.txt")), "needle\n").unwrap();
+    let uri = stage.ok(json!({"action": "list"}))["entries"][0]["uri"].clone();
+    assert!(uri.as_str().unwrap().ends_with("odd-%FF.txt"));
+    let read = stage.ok(json!({"action": "read", "uri": uri}));
+    assert_eq!(read["text"], "needle\n");
+    stage.ok(json!({"action": "apply_patch", "uri": uri, "base_hash": read["hash"], "old_text": "needle", "new_text": "pin"}));
+    let found = stage.ok(json!({"action": "search_text", "pattern": "pin"}))["matches"][0].clone();
+    assert_eq!(found["uri"], uri);
+}
+
+#[test]
+fn patterns_that_explode_are_bounded_and_wrong_ones_are_explained() {
+    let stage = Stage::new();
+    stage.write("a.txt", "a".repeat(100_000));
+    for pattern in ["(a*)*$b", "(a|aa)+$", "a{0,50}{0,50}{0,50}{0,50}", &"(".repeat(5000)] {
+        let started = Instant::now();
+        stage.call("fs", json!({"action": "search_text", "pattern": pattern}));
+        assert!(started.elapsed() < Duration::from_secs(3), "{pattern}");
+    }
+    let error = stage.err(json!({"action": "search_text", "pattern": "foo("}));
+    assert_eq!(error["code"], "INVALID_ARGUMENTS");
+    assert!(error["message"].as_str().unwrap().contains("`fixed`"), "{error}");
+    assert_eq!(
+        code(&stage, json!({"action": "search_text", "pattern": "x", "glob": "[a"})),
+        "INVALID_ARGUMENTS"
+    );
+    assert_eq!(
+        code(&stage, json!({"action": "search_text", "pattern": "x", "type": "klingon"})),
+        "INVALID_ARGUMENTS"
+    );
+    assert_eq!(code(&stage, json!({"action": "search_text", "pattern": ""})), "INVALID_ARGUMENTS");
+}
+
+#[test]
+fn a_deep_tree_is_walked_to_its_end() {
+    let stage = Stage::new();
+    let mut deep = stage.root.clone();
+    for _ in 0..150 {
+        deep.push("dir");
+    }
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("leaf.txt"), "needle").unwrap();
+    let found = stage.ok(json!({"action": "search_text", "pattern": "needle"}));
+    assert_eq!(found["matches"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn secrets_are_closed_to_reading_searching_and_listing_behind_them() {
+    let config = hanzo_sandbox::SandboxConfig {
+        unreadable: vec!["secret".into(), "key.pem".into()],
+        ..hanzo_sandbox::SandboxConfig::default()
+    };
+    let stage = Stage::with(&hanzo_tools::Selection::default(), &config);
+    stage.write("secret/deep/a.txt", "needle\n");
+    stage.write("key.pem", "needle\n");
+    fs::hard_link(stage.root.join("key.pem"), stage.root.join("other.txt")).unwrap();
+    stage.write("open.txt", "needle\n");
+    let found = stage.ok(json!({"action": "search_text", "pattern": "needle"}));
+    let uris: Vec<&str> =
+        found["matches"].as_array().unwrap().iter().map(|found| found["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris.len(), 1, "{uris:?}");
+    assert!(uris[0].ends_with("open.txt"));
+    assert_eq!(code(&stage, json!({"action": "read", "path": "secret/deep/a.txt"})), "SANDBOX_DENIED");
+}
+
+#[test]
+fn a_file_nobody_may_write_is_left_alone() {
+    let stage = Stage::new();
+    let path = stage.write("locked/a.txt", "a\n");
+    let hash = stage.hash("locked/a.txt");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let result = stage.call("fs", json!({
+        "action": "apply_patch", "path": "locked/a.txt", "base_hash": hash, "old_text": "a", "new_text": "b",
+    }));
+    // Root may write everything; everybody else is refused.
+    if rustix::process::geteuid().is_root() {
+        assert!(!result.is_error);
+    } else {
+        assert!(result.output.contains("DENIED"), "{}", result.output);
+        assert_eq!(stage.text("locked/a.txt"), "a\n");
+    }
+}

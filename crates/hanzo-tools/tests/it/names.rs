@@ -36,7 +36,11 @@ fn aliases_can_be_called_and_are_not_listed() {
     }
     let edit = json!({"path": "a.txt", "old_text": "needle", "new_text": "pin"});
     let refused = stage.call("edit_file", edit);
-    assert!(refused.output.contains("CONFLICT"), "an alias is no way round the base hash: {}", refused.output);
+    assert!(
+        refused.output.contains("CONFLICT"),
+        "an alias is no way round the base hash: {}",
+        refused.output
+    );
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! Unified diffs against `git apply` (and GNU `patch` where it is installed): on random files and random edits our result is
+//! theirs, or ours is an error and nothing changed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::Stage;
+
+/// Lines from a small alphabet, so that context repeats.
+fn text() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        Just("a"),
+        Just("b"),
+        Just("}"),
+        Just(""),
+        Just("  x"),
+        Just("long line of text"),
+        Just("ü")
+    ];
+    (proptest::collection::vec(line, 0..25), any::<bool>(), any::<bool>()).prop_map(|(lines, ended, crlf)| {
+        let end = if crlf { "\r\n" } else { "\n" };
+        let mut text = lines.join(end);
+        if ended && !text.is_empty() {
+            text.push_str(end);
+        }
+        text
+    })
+}
+
+/// Another text, made from the first by a few changes of lines.
+fn edited(text: &str, edits: &[(prop::sample::Index, u8)]) -> String {
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    for (at, what) in edits {
+        let at = at.index(lines.len() + 1);
+        match what % 3 {
+            0 => lines.insert(at, "new\n".into()),
+            1 if at < lines.len() => drop(lines.remove(at)),
+            _ if at < lines.len() => lines[at] = "changed\n".into(),
+            _ => lines.push("end".into()),
+        }
+    }
+    lines.concat()
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> (bool, Vec<u8>) {
+    let output = Command::new("git")
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (output.status.success(), output.stdout)
+}
+
+/// The diff git makes between two texts, as for a file called `f`.
+fn diff(old: &str, new: &str, context: usize) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("a")).unwrap();
+    fs::create_dir(dir.path().join("b")).unwrap();
+    fs::write(dir.path().join("a/f"), old).unwrap();
+    fs::write(dir.path().join("b/f"), new).unwrap();
+    let unified = format!("-U{context}");
+    let (_, text) =
+        git(dir.path(), &["diff", "--no-index", "--no-prefix", "--no-color", &unified, "a/f", "b/f"]);
+    String::from_utf8(text).unwrap()
+}
+
+/// What `git apply` makes of `base`; `None` when it refuses.
+fn by_git(base: &str, patch: &str) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("f"), base).unwrap();
+    fs::write(dir.path().join("p"), patch).unwrap();
+    let (applied, _) = git(dir.path(), &["apply", "--whitespace=nowarn", "p"]);
+    applied.then(|| fs::read_to_string(dir.path().join("f")).unwrap_or_default())
+}
+
+/// What we make of it.
+fn by_us(base: &str, patch: &str) -> Result<String, String> {
+    let stage = Stage::new();
+    stage.write("f", base);
+    let hash = stage.hash("f");
+    let result =
+        stage.call("fs", json!({"action": "apply_patch", "path": "f", "patch": patch, "base_hash": hash}));
+    let after = stage.text("f");
+    if result.is_error {
+        assert_eq!(after, base, "an error leaves the file alone");
+        return Err(result.output);
+    }
+    Ok(after)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: hanzo_testkit::scale::rounds(2000), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_diff_of_git_applies_to_the_file_it_was_made_for(
+        old in text(), edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        let new = edited(&old, &edits);
+        prop_assume!(old != new && !old.is_empty() && !new.is_empty());
+        let patch = diff(&old, &new, 3);
+        prop_assert_eq!(by_us(&old, &patch), Ok(new), "{}", patch);
+    }
+
+    #[test]
+    fn on_another_file_we_do_what_git_does_or_refuse(
+        old in text(), context in 1_usize..4,
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        drift in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3),
+    ) {
+        let new = edited(&old, &edits);
+        let base = edited(&old, &drift);
+        prop_assume!(old != new && !old.is_empty() && !new.is_empty() && !base.is_empty());
+        let patch = diff(&old, &new, context);
+        if let (Ok(ours), Some(theirs)) = (by_us(&base, &patch), by_git(&base, &patch)) {
+            prop_assert_eq!(ours, theirs, "{}", patch);
+        }
+    }
+}
+
+#[test]
+fn our_own_diffs_are_taken_by_git_and_back() {
+    let stage = Stage::new();
+    stage.write("f", "one\ntwo\nthree");
+    let hash = stage.hash("f");
+    let edits = json!([{"old_text": "three", "new_text": "3\nfour"}, {"old_text": "one", "new_text": "1"}]);
+    let data = stage.ok(json!({"action": "apply_patch", "path": "f", "edits": edits, "base_hash": hash}));
+    let patch = data["diff"].as_str().unwrap();
+    assert_eq!(by_git("one\ntwo\nthree", patch).as_deref(), Some("1\ntwo\n3\nfour"));
+    assert_eq!(by_us("one\ntwo\nthree", patch).as_deref(), Ok("1\ntwo\n3\nfour"));
+}
