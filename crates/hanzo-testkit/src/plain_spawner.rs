@@ -61,7 +61,15 @@ impl PlainSpawner {
         let child = command.spawn().map_err(fault)?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let deadline = request.timeout.map(|limit| Instant::now() + limit);
-        Ok(PlainProcess { child, group, streams, deadline, leftovers: request.leftovers, killed: None, over: false })
+        Ok(PlainProcess {
+            child,
+            group,
+            streams,
+            deadline,
+            leftovers: request.leftovers,
+            killed: None,
+            over: false,
+        })
     }
 }
 
@@ -111,13 +119,15 @@ impl Process for PlainProcess {
             };
             self.over = true;
             let exit = exit.map_err(|error| SpawnError::Confinement(error.to_string()))?;
-            let own = exit.code().map_or_else(
-                || ProcessStatus::Signalled(exit.signal().unwrap_or(0)),
-                ProcessStatus::Exited,
-            );
+            let own = exit
+                .code()
+                .map_or_else(|| ProcessStatus::Signalled(exit.signal().unwrap_or(0)), ProcessStatus::Exited);
             let alive = |group| test_kill_process_group(group).is_ok();
-            let leftovers = self.leftovers == Leftovers::Keep && self.killed.is_none() && self.group.is_some_and(alive);
-            if self.leftovers == Leftovers::Kill && let Some(group) = self.group {
+            let leftovers =
+                self.leftovers == Leftovers::Keep && self.killed.is_none() && self.group.is_some_and(alive);
+            if self.leftovers == Leftovers::Kill
+                && let Some(group) = self.group
+            {
                 let _ = kill_process_group(group, Signal::KILL);
             }
             let status = self.killed.clone().unwrap_or(own);

@@ -4,6 +4,8 @@ mod bad_input;
 mod basics;
 mod config;
 mod engine_commands;
+#[cfg(target_os = "linux")]
+mod hands;
 mod permissions;
 mod run;
 #[cfg(target_os = "linux")]

@@ -143,6 +143,11 @@ impl JailedChild {
         let _ = rustix::net::send(&self.socket, b"kill", rustix::net::SendFlags::NOSIGNAL);
     }
 
+    /// Sends a signal to the command and everything it started, which are free to ignore it. Numbers from 1 to 31.
+    pub fn signal(&mut self, signal: u8) {
+        let _ = rustix::net::send(&self.socket, &[0, signal], rustix::net::SendFlags::NOSIGNAL);
+    }
+
     /// Tells a terminal its new size; does nothing without one.
     pub fn resize(&self, size: PtySize) -> Result<(), JailError> {
         let Some(terminal) = &self.terminal else { return Ok(()) };

@@ -121,6 +121,11 @@ impl UnifiedTool {
         ToolBuilder { name, about, actions: Vec::new(), example: None }
     }
 
+    /// What it works with.
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
     /// The tool's name.
     pub fn name(&self) -> &'static str {
         self.name

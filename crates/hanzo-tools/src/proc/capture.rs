@@ -81,13 +81,17 @@ impl Capture {
         self.push_tail(rest);
         if self.spool.is_none() && self.fault.is_none() {
             self.kept = self.head.len() as u64;
-            match Spool::create(&self.directory).and_then(|spool| spool.write_at(&self.head, 0).map(|()| spool)) {
+            match Spool::create(&self.directory)
+                .and_then(|spool| spool.write_at(&self.head, 0).map(|()| spool))
+            {
                 Ok(spool) => self.spool = Some(spool),
                 Err(error) => self.fault = Some(error.to_string()),
             }
         }
         let start = self.total - rest.len() as u64;
-        let Some(spool) = self.spool.as_ref().filter(|_| self.fault.is_none() && self.kept == start) else { return };
+        let Some(spool) = self.spool.as_ref().filter(|_| self.fault.is_none() && self.kept == start) else {
+            return;
+        };
         let room = usize::try_from(self.limit - self.kept).unwrap_or(usize::MAX);
         let fits = &rest[..rest.len().min(room)];
         match spool.write_at(fits, self.kept) {
@@ -162,10 +166,13 @@ impl Capture {
         while end > floor {
             let start = end.saturating_sub(32 << 10).max(floor);
             let piece = self.read(start, usize::try_from(end - start).unwrap_or(usize::MAX))?;
-            let there = &piece.bytes[..piece.bytes.len().min(usize::try_from(end.saturating_sub(piece.offset)).unwrap_or(0))];
+            let there = &piece.bytes
+                [..piece.bytes.len().min(usize::try_from(end.saturating_sub(piece.offset)).unwrap_or(0))];
             for (index, byte) in there.iter().enumerate().rev() {
                 // The newline that ends the output begins no line.
-                if *byte == b'\n' && !(std::mem::take(&mut is_last) && piece.offset + index as u64 + 1 == self.total) {
+                if *byte == b'\n'
+                    && !(std::mem::take(&mut is_last) && piece.offset + index as u64 + 1 == self.total)
+                {
                     missing -= 1;
                     if missing <= 1 {
                         return Ok(piece.offset + index as u64 + 1);

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::Ref;
-use hanzo_protocol::spawn::Leftovers;
+use hanzo_protocol::spawn::{Leftovers, SpawnError};
 use hanzo_protocol::tool::{Effect, ReachConfinement, TimeLimit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::jobs::{Launch, LaunchInput, Lifetime, Wait};
+use super::jobs::{JobError, Launch, LaunchInput, Lifetime, Wait};
 use super::report::{self, Standing};
-use super::shell::{Shell, on_path};
+use super::shell::{Shell, on_path, plain_words};
 use super::{Seconds, Source};
 use crate::contract::place;
 use crate::contract::{Action, Answer, Call};
@@ -158,16 +158,29 @@ impl Action for Exec {
             }
             _ => &host.spawner,
         };
-        let launch = launch(host, input)?;
-        let live = call.context.output.clone();
-        let job = host.jobs.run(spawner, launch, live).await.map_err(|error| report::failure(&error))?;
+        let (launch, in_shell) = launch(host, input)?;
+        let live = || call.context.output.clone();
+        let job = match (host.jobs.run(spawner, launch, live()).await, in_shell) {
+            // The shell has the better words for what is not there, and its own code.
+            (Err(JobError::Spawn(SpawnError::Program { .. })), Some(launch)) => {
+                host.jobs.run(spawner, launch, live()).await
+            }
+            (ran, _) => ran,
+        };
+        let job = job.map_err(|error| report::failure(&error))?;
         let standing = Standing::of(&job);
         let (stdout, stderr) = report::outputs(&job, host.options.proc.output_limit);
         let denial = standing.denied();
         let hint = if standing.status == report::Status::Running {
-            Some(format!("it goes on in the background: `logs` with proc_id={} reads on, `kill` ends it", job.id()))
+            Some(format!(
+                "it goes on in the background: `logs` with proc_id={} reads on, `kill` ends it",
+                job.id()
+            ))
         } else if denial.is_some() && host.outside.is_some() {
-            Some("the sandbox was probably in the way; `unconfined`: true asks the user to run it outside".into())
+            Some(
+                "the sandbox was probably in the way; `unconfined`: true asks the user to run it outside"
+                    .into(),
+            )
         } else {
             None
         };
@@ -190,9 +203,16 @@ fn invalid(what: impl Into<String>) -> ToolError {
     ToolError::new(ErrorCode::InvalidArguments, what)
 }
 
-fn launch(host: &Host, input: ExecInput) -> Result<Launch, ToolError> {
+/// What to start, and what to start instead when a line that needs no shell names a program that is not there.
+fn launch(host: &Host, input: ExecInput) -> Result<(Launch, Option<Launch>), ToolError> {
     let options = &host.options.proc;
-    let (title, argv) = command_line(&input.command, || Shell::choose(&options.shell, on_path))?;
+    let shell = Shell::choose(&options.shell, on_path);
+    let (title, argv) = command_line(&input.command, &shell)?;
+    let direct = match &input.command {
+        Command::Line(line) if shell.is_usual() => plain_words(line),
+        _ => None,
+    };
+    let direct: Option<Vec<OsString>> = direct.map(|words| words.into_iter().map(OsString::from).collect());
     let terminal = terminal(input.pty)?;
     let background = input.background == Some(true);
     let stdin = input.stdin.map(String::into_bytes);
@@ -201,10 +221,11 @@ fn launch(host: &Host, input: ExecInput) -> Result<Launch, ToolError> {
     if terminal.is_some() && !env.iter().any(|(name, _)| name == "TERM") {
         env.push(("TERM".into(), "xterm-256color".into()));
     }
-    Ok(Launch {
+    let cwd = input.cwd.map(|given| directory(host, &given)).transpose()?;
+    let in_shell = Launch {
         title,
         argv,
-        cwd: input.cwd.map(|given| directory(host, &given)).transpose()?,
+        cwd,
         env,
         input: match stdin {
             None if input_kept_open => LaunchInput::Open(Vec::new()),
@@ -223,13 +244,16 @@ fn launch(host: &Host, input: ExecInput) -> Result<Launch, ToolError> {
         lifetime: if input.detach == Some(true) { Lifetime::Detached } else { Lifetime::Thread },
         // `server &` is how a shell user starts a server; it must answer the next command.
         leftovers: Leftovers::Keep,
-    })
+    };
+    let Some(argv) = direct else { return Ok((in_shell, None)) };
+    let mut launch = Launch { argv, ..in_shell.clone() };
+    // What a shell tells the programs it starts.
+    let directory = launch.cwd.clone().unwrap_or_else(|| host.workspace.path().to_owned());
+    launch.env.push(("PWD".into(), directory.into_os_string()));
+    Ok((launch, Some(in_shell)))
 }
 
-fn command_line(
-    command: &Command,
-    shell: impl FnOnce() -> Shell,
-) -> Result<(String, Vec<OsString>), ToolError> {
+fn command_line(command: &Command, shell: &Shell) -> Result<(String, Vec<OsString>), ToolError> {
     let no_nul = |word: &str| {
         if word.contains('\0') { Err(invalid("`command` contains a NUL byte")) } else { Ok(()) }
     };
@@ -237,7 +261,7 @@ fn command_line(
         Command::Line(line) if line.trim().is_empty() => Err(invalid("`command` is empty")),
         Command::Line(line) => {
             no_nul(line)?;
-            Ok((line.clone(), shell().argv(line)))
+            Ok((line.clone(), shell.argv(line)))
         }
         Command::Argv(words) => {
             words.iter().try_for_each(|word| no_nul(word))?;

@@ -8,9 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hanzo_protocol::spawn::{
-    Denial, Process, ProcessEnd, ProcessStatus, ProcessStreams, Spawner,
-};
+use hanzo_protocol::spawn::{Denial, Process, ProcessEnd, ProcessStatus, ProcessStreams, Spawner};
 use hanzo_protocol::tool::OutputSink;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -42,7 +40,8 @@ impl fmt::Display for ProcId {
 impl ProcId {
     /// Reads `proc_1`, or the ref of one of its streams.
     pub fn parse(text: &str) -> Option<Self> {
-        let name = text.strip_prefix("stdout_ref:").or_else(|| text.strip_prefix("stderr_ref:")).unwrap_or(text);
+        let name =
+            text.strip_prefix("stdout_ref:").or_else(|| text.strip_prefix("stderr_ref:")).unwrap_or(text);
         let digits = name.strip_prefix("proc_").unwrap_or(name);
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
         digits.parse().ok().filter(|_| plain).map(Self)
@@ -150,6 +149,14 @@ impl Job {
         }
     }
 
+    /// Whether something of it may be alive.
+    pub(crate) fn may_live(&self) -> bool {
+        match self.phase() {
+            Phase::Running => true,
+            Phase::Over(over) => over.leftovers,
+        }
+    }
+
     /// How long it has run, or ran.
     pub(crate) fn duration(&self) -> Duration {
         match self.phase() {
@@ -238,7 +245,11 @@ enum Event {
 }
 
 impl Pump {
-    pub(crate) fn new(mut process: Box<dyn Process>, spawner: Arc<dyn Spawner>, start: Start) -> io::Result<Self> {
+    pub(crate) fn new(
+        mut process: Box<dyn Process>,
+        spawner: Arc<dyn Spawner>,
+        start: Start,
+    ) -> io::Result<Self> {
         let ProcessStreams { stdin, stdout, stderr, terminal } = std::mem::take(process.streams());
         let (reads, writes) = match terminal {
             Some(terminal) => (Some(terminal.try_clone()?), Some(terminal)),
@@ -445,7 +456,9 @@ impl Pump {
         let mut state = self.job.state();
         let denial = self.process.denial(end, &state.stderr.last(EVIDENCE));
         // A terminal has no errors of its own.
-        let denial = denial.or_else(|| self.process.denial(end, &state.stdout.last(EVIDENCE)).filter(|_| state.stderr.total() == 0));
+        let denial = denial.or_else(|| {
+            self.process.denial(end, &state.stdout.last(EVIDENCE)).filter(|_| state.stderr.total() == 0)
+        });
         state.open = self.stdout.is_some() || self.stderr.is_some();
         state.phase = Phase::Over(Over {
             status: end.status.clone(),

@@ -132,7 +132,9 @@ pub enum Lifetime {
 #[non_exhaustive]
 pub enum JobError {
     /// As many run as may.
-    #[error("{limit} processes are running, which is as many as a thread may have\n\nhint: end one with `kill`; `ps` lists them")]
+    #[error(
+        "{limit} processes are running, which is as many as a thread may have\n\nhint: end one with `kill`; `ps` lists them"
+    )]
     TooMany {
         /// How many may.
         limit: usize,
@@ -272,7 +274,7 @@ impl Jobs {
 
     /// Kills every process that is not detached and waits until they are dead, at most `limit`.
     pub async fn end(&self, limit: Duration) {
-        let jobs: Vec<_> = self.list().into_iter().filter(|job| !job.detached && job.is_live()).collect();
+        let jobs: Vec<_> = self.list().into_iter().filter(|job| !job.detached && job.may_live()).collect();
         let all = async {
             for job in &jobs {
                 job.order(Order::Kill).await;
@@ -314,7 +316,7 @@ impl<'a> Place<'a> {
     fn fill(self, job: &Arc<Job>) {
         let mut table = self.0.table();
         table.jobs.insert(job.id, Entry { job: Arc::clone(job), task: None });
-        let over = |entry: &Entry| !entry.job.is_live();
+        let over = |entry: &Entry| !entry.job.may_live();
         let mut excess = table.jobs.values().filter(|entry| over(entry)).count();
         excess = excess.saturating_sub(self.0.options.remembered);
         table.jobs.retain(|_, entry| {

@@ -374,9 +374,13 @@ impl Action for Write {
         let (sender, answer) = oneshot::channel();
         let taken = job.phase() == Phase::Running
             && job.order(Order::Write(input.stdin.into_bytes(), close, sender)).await;
-        let written = if taken { answer.await.unwrap_or(Err("it is over".into())) } else { Err("it is over".into()) };
+        let written =
+            if taken { answer.await.unwrap_or(Err("it is over".into())) } else { Err("it is over".into()) };
         written.map_err(|why| {
-            let text = format!("cannot write to {}: {why}; start it with `background` or `pty` to write to it", job.id());
+            let text = format!(
+                "cannot write to {}: {why}; start it with `background` or `pty` to write to it",
+                job.id()
+            );
             ToolError::new(ErrorCode::Unavailable, text)
         })?;
         Ok(Answer::new(StandingOutput { standing: Standing::of(&job), next: before.next }))

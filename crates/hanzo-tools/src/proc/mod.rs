@@ -43,6 +43,13 @@ pub struct ProcOptions {
     pub jobs: JobOptions,
 }
 
+impl ProcOptions {
+    /// How long `bash` waits: without a limit, as long as anything waits.
+    pub(crate) fn bash_wait(&self) -> Duration {
+        if self.bash_wait.is_zero() { exec::LONGEST } else { self.bash_wait }
+    }
+}
+
 impl Default for ProcOptions {
     fn default() -> Self {
         Self {
@@ -89,7 +96,8 @@ impl Seconds {
     }
 
     fn at_least_zero(self) -> Result<Duration, ToolError> {
-        let wrong = || ToolError::new(ErrorCode::InvalidArguments, format!("{} is no number of seconds", self.0));
+        let wrong =
+            || ToolError::new(ErrorCode::InvalidArguments, format!("{} is no number of seconds", self.0));
         Duration::try_from_secs_f64(self.0).map(|time| time.min(exec::LONGEST)).map_err(|_| wrong())
     }
 

@@ -61,6 +61,11 @@ impl Shell {
         Self { program: path.into(), dialect }
     }
 
+    /// Whether nobody can tell that a plain line was run without it: bash as it comes, started without a profile.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.dialect == Dialect::Posix && (self.program == "bash" || self.program == "sh")
+    }
+
     /// The command line that runs `line`.
     pub(crate) fn argv(&self, line: &str) -> Vec<OsString> {
         let options: &[&str] = match self.dialect {
@@ -72,6 +77,100 @@ impl Shell {
         argv.push(line.into());
         argv
     }
+}
+
+/// What bash would not look for on the path. Not all of it, but all that is also a program or that could be mistaken for one.
+const OWN_WORDS: [&str; 80] = [
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "case",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "coproc",
+    "declare",
+    "dirs",
+    "disown",
+    "do",
+    "done",
+    "echo",
+    "elif",
+    "else",
+    "enable",
+    "esac",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "fi",
+    "for",
+    "function",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "if",
+    "in",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "select",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "then",
+    "time",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "until",
+    "wait",
+    "while",
+    ".",
+    ":",
+    "..",
+    "env",
+    "sh",
+];
+
+/// The words of a line in which nothing is left for a shell to do: a program and plain arguments. Starting bash takes longer
+/// than most such programs run.
+pub(crate) fn plain_words(line: &str) -> Option<Vec<&str>> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,@%+=".contains(c);
+    let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+    let first = words.first()?;
+    let is_program = !first.contains('=') && !OWN_WORDS.contains(first);
+    (is_program && words.iter().all(|word| word.chars().all(plain))).then_some(words)
 }
 
 fn dialect_of(path: &Path) -> Dialect {
@@ -93,6 +192,38 @@ mod tests {
         let choice = ShellChoice { kind, path: path.map(PathBuf::from) };
         let argv = Shell::choose(&choice, |name| name == "bash" && bash).argv("x y");
         argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn only_a_line_without_anything_for_a_shell_is_run_without_one() {
+        assert_eq!(plain_words("cat  src/main.rs -n"), Some(vec!["cat", "src/main.rs", "-n"]));
+        assert_eq!(plain_words("cargo test --lib a=b"), Some(vec!["cargo", "test", "--lib", "a=b"]));
+        for line in [
+            "",
+            " ",
+            "A=1 cat x",
+            "cat $HOME",
+            "cat 'x'",
+            "cat \"x\"",
+            "cat x | wc",
+            "cat x; ls",
+            "cat *",
+            "cat ~/x",
+            "cat x &",
+            "cat {a,b}",
+            "cat x > y",
+            "cat #x",
+            "cat a\\ b",
+            "echo hi",
+            "cd src",
+            "time ls",
+            "! true",
+            "ls\nls",
+            "cat [a]",
+            "exit 3",
+        ] {
+            assert_eq!(plain_words(line), None, "{line:?}");
+        }
     }
 
     #[cfg(unix)]

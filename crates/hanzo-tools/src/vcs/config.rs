@@ -91,7 +91,10 @@ impl Action for Config {
                 let key = name("name", key)?;
                 let ran = git.try_run(Access::Read, ["config", "--null", "--get-all", key], None).await?;
                 if ran.code == 1 && ran.stderr.is_empty() {
-                    return Err(ToolError::new(ErrorCode::NotFound, format!("git has no setting `{key}` here")));
+                    return Err(ToolError::new(
+                        ErrorCode::NotFound,
+                        format!("git has no setting `{key}` here"),
+                    ));
                 }
                 if ran.code != 0 {
                     return Err(failure(&ran));
@@ -148,9 +151,12 @@ async fn talk(call: &Call<'_>, input: RemoteInput, verb: &[&str]) -> Result<Answ
     let git = Git::new(call, input.cwd.as_deref())?;
     let mut arguments: Vec<OsString> = verb.iter().map(Into::into).collect();
     let remote = name("remote", input.remote.as_deref().unwrap_or("origin"))?;
-    // A URL could name a program or another place than the user configured.
-    if remote.contains(':') {
-        return Err(invalid("`remote` is the name of a configured remote, not an address"));
+    // An address could name a program, or another place than the user configured.
+    let configured = git.text(Access::Read, ["remote"]).await?;
+    if !configured.lines().any(|known| known == remote) {
+        let known: Vec<&str> = configured.lines().collect();
+        let text = format!("there is no remote `{remote}`; configured are: {}", known.join(", "));
+        return Err(ToolError::new(ErrorCode::NotFound, text));
     }
     arguments.extend(["--".into(), remote.into()]);
     if let Some(revision) = &input.r#ref {

@@ -6,7 +6,7 @@ use hanzo_protocol::tool::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::git::{Access, Git, PATH_ALIASES, PATCH, Paths, invalid, name, paged};
+use super::git::{Access, Git, PATCH, PATH_ALIASES, Paths, invalid, name, paged};
 use super::history::{COMMIT_FORMAT, Commit};
 use crate::contract::{Action, Answer, Call, Target};
 
@@ -111,7 +111,11 @@ fn counts(bytes: &[u8]) -> Vec<FileCounts> {
         let (Some(added), Some(deleted), Some(path)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
-        files.push(FileCounts { path: path.to_owned(), added: added.parse().ok(), deleted: deleted.parse().ok() });
+        files.push(FileCounts {
+            path: path.to_owned(),
+            added: added.parse().ok(),
+            deleted: deleted.parse().ok(),
+        });
     }
     files
 }

@@ -151,7 +151,8 @@ impl<'a> Git<'a> {
             _ => proc::failure(&error),
         })?;
         let output = |source| {
-            let cannot = |error| ToolError::new(ErrorCode::Io, format!("cannot read what git wrote: {error}"));
+            let cannot =
+                |error| ToolError::new(ErrorCode::Io, format!("cannot read what git wrote: {error}"));
             job.output(source, MOST).map_err(cannot)
         };
         let (stdout, stderr) = (output(Source::Stdout)?, output(Source::Stderr)?);
@@ -208,27 +209,78 @@ impl<'a> Git<'a> {
 
 /// Git's failure as a tool's, sorted by the words git has used for years in the C locale.
 pub(super) fn failure(ran: &Ran) -> ToolError {
-    let said = format!("{}{}", ran.stderr, String::from_utf8_lossy(&ran.stdout[..ran.stdout.len().min(2000)]));
+    let said =
+        format!("{}{}", ran.stderr, String::from_utf8_lossy(&ran.stdout[..ran.stdout.len().min(2000)]));
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let (code, hint) = if has(&["not a git repository"]) {
-        (ErrorCode::NotFound, "there is no repository here; `cwd` names another directory, `git init` through proc makes one")
+    let (code, hint) = if has(&["not a git repository", "Not a git repository"]) {
+        (
+            ErrorCode::NotFound,
+            "there is no repository here; `cwd` names another directory, `git init` through proc makes one",
+        )
     } else if has(&["dubious ownership"]) {
-        (ErrorCode::Denied, "the repository belongs to somebody else; the user can add it to git's safe.directory")
+        (
+            ErrorCode::Denied,
+            "the repository belongs to somebody else; the user can add it to git's safe.directory",
+        )
     } else if has(&["index.lock", "Unable to create", "cannot lock ref"]) {
         (ErrorCode::Conflict, "another git works here, or one was killed and left its lock file behind")
     } else if has(&["nothing to commit", "no changes added to commit", "nothing added to commit"]) {
         (ErrorCode::Conflict, "nothing is staged; name files in `paths`, or set `all`")
     } else if has(&["Please tell me who you are", "empty ident name", "unable to auto-detect email"]) {
         (ErrorCode::Unavailable, "git does not know the author; the user can set user.name and user.email")
-    } else if has(&["would be overwritten", "patch does not apply", "patch failed", "does not match index", "CONFLICT", "not fully merged", "local changes", "checked out at", "already used by worktree", "is dirty", "contains modified or untracked"]) {
+    } else if has(&[
+        "would be overwritten",
+        "patch does not apply",
+        "patch failed",
+        "does not match index",
+        "CONFLICT",
+        "not fully merged",
+        "local changes",
+        "checked out at",
+        "already used by worktree",
+        "is dirty",
+        "contains modified or untracked",
+    ]) {
         (ErrorCode::Conflict, "")
     } else if has(&["already exists"]) {
         (ErrorCode::AlreadyExists, "")
-    } else if has(&["corrupt patch", "No valid patches", "unrecognized input", "invalid path", "is beyond a symbolic link", "not a valid branch name", "is outside repository"]) {
+    } else if has(&[
+        "corrupt patch",
+        "No valid patches",
+        "unrecognized input",
+        "invalid path",
+        "is beyond a symbolic link",
+        "not a valid branch name",
+        "is outside repository",
+    ]) {
         (ErrorCode::InvalidArguments, "")
-    } else if has(&["unknown revision", "bad revision", "did not match any", "not a valid object name", "invalid reference", "not a commit", "no such path", "No stash entries", "is not a valid reference", "not found", "does not have any commits", "is not a working tree", "No such remote", "bad object", "ambiguous argument", "does not exist", "No such file"]) {
+    } else if has(&[
+        "unknown revision",
+        "bad revision",
+        "did not match any",
+        "not a valid object name",
+        "invalid reference",
+        "not a commit",
+        "no such path",
+        "No stash entries",
+        "is not a valid reference",
+        "not found",
+        "does not have any commits",
+        "is not a working tree",
+        "No such remote",
+        "bad object",
+        "ambiguous argument",
+        "does not exist",
+        "No such file",
+    ]) {
         (ErrorCode::NotFound, "")
-    } else if has(&["Could not resolve host", "Network is unreachable", "Permission denied (publickey", "could not read Username", "Connection refused"]) {
+    } else if has(&[
+        "Could not resolve host",
+        "Network is unreachable",
+        "Permission denied (publickey",
+        "could not read Username",
+        "Connection refused",
+    ]) {
         (ErrorCode::Unavailable, "the remote could not be reached from here")
     } else if has(&["Read-only file system", "Device or resource busy"]) {
         (ErrorCode::SandboxDenied, "the sandbox keeps git's configuration and hooks as they are")
@@ -300,7 +352,9 @@ pub(super) fn paged<T>(
     make: impl FnOnce(String, bool) -> T,
 ) -> Result<Answer<T>, ToolError> {
     let start: usize = call.position(cursor)?.unwrap_or(0);
-    let rest = bytes.get(start..).ok_or_else(|| invalid("`cursor` is beyond the end; the repository has changed"))?;
+    let rest = bytes
+        .get(start..)
+        .ok_or_else(|| invalid("`cursor` is beyond the end; the repository has changed"))?;
     let mut page = &rest[..rest.len().min(PAGE)];
     if page.len() < rest.len() {
         let line_end = page.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::git::invalid;
 
-/// What to do.
+// Not a doc comment: every byte of it would be in every request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Op {

@@ -105,7 +105,8 @@ impl Action for Status {
 
     async fn run(&self, call: &Call<'_>, input: StatusInput) -> Result<Answer<StatusOutput>, ToolError> {
         let git = Git::new(call, input.cwd.as_deref())?;
-        let arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--find-renames"];
+        let arguments =
+            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--find-renames"];
         let bytes = git.run(Access::Read, arguments, None).await?;
         Ok(Answer::new(parse(&bytes)).by("git"))
     }
@@ -113,7 +114,8 @@ impl Action for Status {
 
 /// Where a repository stands: the status without its files.
 pub(super) async fn standing(git: &Git<'_>) -> Result<StatusOutput, ToolError> {
-    let arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--ignore-submodules=all"];
+    let arguments =
+        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--ignore-submodules=all"];
     Ok(parse(&git.run(Access::Read, arguments, None).await?))
 }
 

@@ -7,10 +7,11 @@ mod files;
 mod hostile;
 mod names;
 mod oracle_git;
-mod search;
-mod support;
-
 #[cfg(unix)]
 mod proc;
+mod search;
+mod support;
+#[cfg(unix)]
+mod vcs;
 #[cfg(unix)]
 mod world;

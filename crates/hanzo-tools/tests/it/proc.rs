@@ -34,6 +34,14 @@ async fn a_line_goes_to_a_shell_and_a_list_does_not() {
     assert_eq!(ran["truncated"], false);
     let ran = world.ok("proc", exec(json!(["printf", "%s|", "a b", "$HOME;"]))).await;
     assert_eq!(ran["stdout"], "a b|$HOME;|");
+    // A line with nothing in it for a shell does not pay for one, and nobody can tell.
+    world.write("file", "content\n");
+    assert_eq!(world.ok("proc", exec("cat file")).await["stdout"], "content\n");
+    let ran = world.ok("proc", exec("no-such-program here")).await;
+    assert_eq!(ran["exit_code"], 127);
+    assert!(ran["stderr"].as_str().unwrap().contains("not found"), "{ran}");
+    let parent = world.ok("proc", exec("printenv PWD")).await;
+    assert_eq!(parent["stdout"], format!("{}\n", world.workspace.display()));
 }
 
 #[tokio::test]
@@ -45,7 +53,9 @@ async fn directory_variables_and_input_are_passed() {
     assert_eq!(ran["stdout"], format!("{}\nblue\nin\nput", world.path("sub").display()));
     // More than a pipe holds, to a program that answers while it reads.
     let long = "x".repeat(1 << 20);
-    let ran = world.ok("proc", json!({"action": "exec", "command": "tee /dev/stderr | wc -c", "stdin": long})).await;
+    let ran = world
+        .ok("proc", json!({"action": "exec", "command": "tee /dev/stderr | wc -c", "stdin": long}))
+        .await;
     assert_eq!(ran["stdout"].as_str().unwrap().trim(), "1048576");
     // One that does not read is no error.
     let ran = world.ok("proc", json!({"action": "exec", "command": "true", "stdin": long})).await;
@@ -73,7 +83,9 @@ async fn long_output_keeps_both_ends_and_the_rest_is_read_by_pages() {
 
     let (mut all, mut since) = (String::new(), 0);
     loop {
-        let page = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "stream": "stdout", "since": since})).await;
+        let page = world
+            .ok("proc", json!({"action": "logs", "proc_id": "proc_1", "stream": "stdout", "since": since}))
+            .await;
         all.push_str(page["stdout"].as_str().unwrap());
         since = page["next"].as_u64().unwrap();
         if Some(since) == page["size"].as_u64() {
@@ -108,6 +120,26 @@ async fn a_command_goes_to_the_background_and_loses_nothing() {
 }
 
 #[tokio::test]
+async fn the_bash_of_other_vocabularies_waits_as_long_as_it_is_told_and_then_goes_to_the_background() {
+    let short = Duration::from_millis(100);
+    let bash = json!({"command": "sleep 0.5; echo done"});
+    for (wait, status) in [
+        (Duration::from_millis(200), "running"),
+        (Duration::from_secs(60), "exited"),
+        (Duration::ZERO, "exited"),
+    ] {
+        let world = World::with(|options| {
+            options.proc.background_after = short;
+            options.proc.bash_wait = wait;
+        });
+        assert_eq!(world.ok("bash", bash.clone()).await["status"], status, "{wait:?}");
+        assert_eq!(world.ok("proc.exec", bash.clone()).await["status"], "running");
+    }
+    let usual = hanzo_tools::proc::ProcOptions::default();
+    assert_eq!((usual.background_after.as_secs(), usual.bash_wait.as_secs()), (45, 120));
+}
+
+#[tokio::test]
 async fn a_command_that_says_background_returns_at_once_and_can_be_written_to() {
     let world = World::new();
     let call = json!({"action": "exec", "command": "while read line; do echo got $line; done; echo over", "background": true});
@@ -125,7 +157,9 @@ async fn a_command_that_says_background_returns_at_once_and_can_be_written_to() 
 #[tokio::test]
 async fn a_time_limit_kills() {
     let world = World::new();
-    let ran = world.ok("proc", json!({"action": "exec", "command": "echo before; sleep 300", "timeout": 0.3})).await;
+    let ran = world
+        .ok("proc", json!({"action": "exec", "command": "echo before; sleep 300", "timeout": 0.3}))
+        .await;
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("timed_out"), &Value::Null));
     assert_eq!(ran["stdout"], "before\n");
 }
@@ -135,7 +169,8 @@ async fn kill_ends_the_tree_and_a_signal_is_the_programs_to_answer() {
     let world = World::new();
     let sleep = unique_sleep();
     let line = format!("sleep {sleep} & sleep {sleep} & trap 'echo asked; exit 7' TERM; echo up; wait");
-    for (signal, status, code) in [(json!("TERM"), "exited", json!(7)), (Value::Null, "killed", Value::Null)] {
+    for (signal, status, code) in [(json!("TERM"), "exited", json!(7)), (Value::Null, "killed", Value::Null)]
+    {
         let ran = world.ok("proc", json!({"action": "exec", "command": line, "background": true})).await;
         let id = ran["proc_id"].clone();
         let up = || world.host.jobs.list().len();
@@ -166,7 +201,8 @@ async fn dropping_the_call_kills_and_so_does_dropping_the_thread() {
     world.ok("proc", json!({"action": "exec", "command": format!("sleep {with}"), "background": true})).await;
     // A leftover of a command that is over ends with the thread too.
     world.ok("proc", exec(format!("sleep {with} >/dev/null 2>&1 &"))).await;
-    let detached = json!({"action": "exec", "command": format!("sleep {without}"), "background": true, "detach": true});
+    let detached =
+        json!({"action": "exec", "command": format!("sleep {without}"), "background": true, "detach": true});
     world.ok("proc", detached).await;
     eventually("the start of both", || runs(&with) && runs(&without)).await;
     drop(world);
@@ -180,7 +216,9 @@ async fn what_a_shell_leaves_in_the_background_goes_on_and_can_be_killed() {
     let world = World::new();
     let sleep = unique_sleep();
     let start = Instant::now();
-    let ran = world.ok("proc", exec(format!("(echo early; sleep 0.3; echo late; exec sleep {sleep}) & echo main"))).await;
+    let ran = world
+        .ok("proc", exec(format!("(echo early; sleep 0.3; echo late; exec sleep {sleep}) & echo main")))
+        .await;
     assert!(start.elapsed() < Duration::from_secs(20), "it does not wait for the pipe to close");
     assert_eq!((&ran["status"], &ran["leftovers"]), (&json!("exited"), &json!(true)));
     let late = || async {
@@ -217,7 +255,8 @@ async fn the_oldest_that_are_over_are_forgotten() {
         world.ok("proc", exec(json!(["true"]))).await;
     }
     let listed = world.ok("proc", json!({"action": "ps"})).await;
-    let names: Vec<&str> = listed["processes"].as_array().unwrap().iter().map(|p| p["proc_id"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        listed["processes"].as_array().unwrap().iter().map(|p| p["proc_id"].as_str().unwrap()).collect();
     assert_eq!(names, ["proc_3", "proc_4", "proc_5"]);
 }
 
@@ -287,7 +326,8 @@ async fn the_gate_is_told_what_a_call_reaches() {
 #[tokio::test]
 async fn a_denial_is_told_to_the_model_and_to_the_host() {
     let world = World::new();
-    let result = world.call("proc", exec("echo 'touch: cannot touch x: Read-only file system' >&2; exit 1")).await;
+    let result =
+        world.call("proc", exec("echo 'touch: cannot touch x: Read-only file system' >&2; exit 1")).await;
     assert_eq!(result.denial.as_deref(), Some("write"));
     let data = &result.envelope.unwrap()["data"];
     assert!(data["denial"]["evidence"].as_str().unwrap().contains("cannot touch x"));

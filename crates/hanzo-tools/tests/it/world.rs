@@ -3,14 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use hanzo_protocol::BoxFuture;
-use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_protocol::primitives::ContentHash;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::{OutputSink, Reach, ToolContext, ToolResult, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
+use hanzo_testkit::blobs::MemoryBlobs;
 use hanzo_testkit::plain_spawner::PlainSpawner;
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use serde_json::Value;
@@ -39,7 +37,8 @@ impl World {
         let mut options = ToolOptions::new(&data);
         change(&mut options);
         let paths = Workspace::open(&workspace, &SandboxConfig::default()).unwrap();
-        let host = Host::new(Arc::new(paths), Arc::clone(&spawner), Arc::new(NoBlobs), options);
+        let host =
+            Host::new(Arc::new(paths), Arc::clone(&spawner), Arc::new(MemoryBlobs::default()), options);
         let host = Arc::new(host.with_outside(spawner));
         let tools = toolset(&host, &Selection::default());
         Self { host, tools, workspace, _directory: directory }
@@ -49,7 +48,12 @@ impl World {
         self.call_shown(tool, arguments, None).await
     }
 
-    pub async fn call_shown(&self, tool: &str, arguments: Value, sink: Option<Arc<dyn OutputSink>>) -> ToolResult {
+    pub async fn call_shown(
+        &self,
+        tool: &str,
+        arguments: Value,
+        sink: Option<Arc<dyn OutputSink>>,
+    ) -> ToolResult {
         let mut context = ToolContext::new(ThreadId::new(), TraceId::new());
         context.output = sink;
         self.tools.get(tool).unwrap().execute(&context, arguments).await
@@ -90,18 +94,6 @@ impl World {
     }
 }
 
-struct NoBlobs;
-
-impl BlobStore for NoBlobs {
-    fn put<'a>(&'a self, content: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
-        Box::pin(async move { Ok(ContentHash::of(content)) })
-    }
-
-    fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
 /// Remembers what it was shown.
 #[derive(Default)]
 pub struct Shown(pub Mutex<Vec<String>>);
@@ -126,11 +118,13 @@ pub async fn eventually(what: &str, done: impl Fn() -> bool) {
 /// Whether a process with this word in its command line runs.
 pub fn runs(word: &str) -> bool {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())).any(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let zombie = is_zombie(&entry.path());
-        !zombie && String::from_utf8_lossy(&line).contains(word)
-    })
+    entries.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())).any(
+        |entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let zombie = is_zombie(&entry.path());
+            !zombie && String::from_utf8_lossy(&line).contains(word)
+        },
+    )
 }
 
 fn is_zombie(process: &Path) -> bool {
