@@ -1,12 +1,12 @@
-//! The vectors against implementations nobody here wrote: Node packages and Python's standard library. The packages are
-//! installed under the target directory.
+//! What we do against implementations nobody here wrote: the vectors against Node packages and Python's standard library,
+//! the providers against the vendors' own SDKs. Packages are installed under the target directory.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::workspace::{root, run, target};
+use crate::workspace::{cargo, root, run, target};
 
 /// Runs every oracle.
 pub fn run_all() -> Result<()> {
@@ -14,6 +14,23 @@ pub fn run_all() -> Result<()> {
     let packages = target().join("oracles");
     install_node_packages(&packages)?;
     run(Command::new("node").current_dir(root()).arg("test-vectors/check/sse.mjs").arg(&packages))
+}
+
+/// The vendors' Python SDKs and our providers read the same streams of the scripted model server.
+pub fn run_sdks() -> Result<()> {
+    let environment = target().join("oracles/python");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "openai", "anthropic"]))?;
+    }
+    cargo(&["build", "--package", "hanzo-providers", "--examples"])?;
+    let examples = target().join("debug/examples");
+    run(Command::new(&python)
+        .current_dir(root())
+        .arg("crates/hanzo-providers/tests/oracle/sdk.py")
+        .arg(examples.join("scripted_server"))
+        .arg(examples.join("stream_events")))
 }
 
 fn install_node_packages(directory: &Path) -> Result<()> {

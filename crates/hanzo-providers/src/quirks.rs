@@ -180,18 +180,18 @@ pub enum ReasoningEcho {
 }
 
 impl Quirks {
-    /// Reads quirks from options. Keys of `ours` belong to somebody else and are passed over.
+    /// Reads quirks from options; what is none of them is an error.
     pub fn from_options(options: &Map<String, Value>) -> Result<Self, String> {
         let quirks: Self =
             serde_json::from_value(Value::Object(options.clone())).map_err(|error| error.to_string())?;
         // A mistake in the quirks of a model is found now, not at its first request.
         for model in &quirks.models {
-            quirks.overlaid(options, std::slice::from_ref(&model))?;
+            Self::overlaid(options, std::slice::from_ref(&model))?;
         }
         Ok(quirks)
     }
 
-    fn overlaid(&self, options: &Map<String, Value>, models: &[&ModelQuirks]) -> Result<Self, String> {
+    fn overlaid(options: &Map<String, Value>, models: &[&ModelQuirks]) -> Result<Self, String> {
         let mut merged = options.clone();
         merged.remove("models");
         for model in models {
@@ -228,7 +228,7 @@ impl QuirkBook {
             return std::borrow::Cow::Borrowed(&self.base);
         }
         // Each overlay was read once when the book was made; together they are as readable.
-        let merged = self.base.overlaid(&self.options, &fitting).unwrap_or_else(|_| self.base.clone());
+        let merged = Quirks::overlaid(&self.options, &fitting).unwrap_or_else(|_| self.base.clone());
         std::borrow::Cow::Owned(merged)
     }
 }

@@ -8,7 +8,7 @@ use crate::failure;
 /// The most an answer may hold in calls or in reasoning: far above what a model writes, far below what hurts.
 pub(crate) const LONGEST_GATHERED: usize = 16 * 1024 * 1024;
 /// The most text an answer may hold in all.
-const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
+const LONGEST_ANSWER: usize = LONGEST_GATHERED;
 /// How much is kept of a body in which no event was seen, to find out what it is.
 const LONGEST_HEAD: usize = 64 * 1024;
 
@@ -215,7 +215,7 @@ mod tests {
             .and_text("Schaue 🦀. ")
             .and_tool_call("fs", json!({"path": "grün.rs"}))
             .and_tool_call("proc", json!({"command": "rm -rf build"}))
-            .fragment(3)
+            .fragment(16)
     }
 
     #[test]

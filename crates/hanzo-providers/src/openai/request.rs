@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hanzo_protocol::ids::ToolCallId;
 use hanzo_protocol::message::{Attachment, Effort, Message, ModelRequest, Role, ToolCall, ToolSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -155,7 +156,7 @@ fn messages(messages: &[Message], quirks: &Quirks) -> Vec<Vec<u8>> {
             Role::Tool => {
                 attached.extend(&message.attachments);
                 let mut wire = WireMessage::new("tool", Some(Content::Text(&message.content)));
-                wire.tool_call_id = message.tool_call_id.as_ref().map(|id| id.as_str());
+                wire.tool_call_id = message.tool_call_id.as_ref().map(ToolCallId::as_str);
                 wire.name = message.name.as_deref().filter(|_| quirks.tool_result_name.is_there());
                 bytes(&wire)
             }

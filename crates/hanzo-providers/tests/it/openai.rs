@@ -25,8 +25,8 @@ async fn read(body: String) -> Answer {
     ask_for(Reply::body(body), Api::OpenAi).await
 }
 
-fn delta(delta: Value) -> Value {
-    json!({"choices": [{"index": 0, "delta": delta}]})
+fn delta(delta: impl Into<Value>) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta.into()}]})
 }
 
 fn finish(reason: &str) -> Value {

@@ -108,9 +108,6 @@ pub(crate) fn call(id: &str, name: &str, arguments: &Value) -> ToolCall {
 
 /// A body of OpenAI chunks, each of them `choices[0].delta` or a whole chunk, then the closing mark.
 pub(crate) fn chunks(chunks: &[Value]) -> String {
-    let mut body = String::new();
-    for chunk in chunks {
-        body.push_str(&format!("data: {chunk}\n\n"));
-    }
-    body + "data: [DONE]\n\n"
+    let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    events.concat() + "data: [DONE]\n\n"
 }

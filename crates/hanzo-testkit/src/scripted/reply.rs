@@ -135,7 +135,7 @@ impl Reply {
     }
 
     /// An answer that calls a tool.
-    pub fn tool_call(name: impl Into<String>, arguments: Value) -> Self {
+    pub fn tool_call(name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         Self::new(Content::Answer).and_tool_call(name, arguments)
     }
 
@@ -212,8 +212,8 @@ impl Reply {
 
     /// And calls a tool.
     #[must_use]
-    pub fn and_tool_call(self, name: impl Into<String>, arguments: Value) -> Self {
-        let arguments = arguments.to_string();
+    pub fn and_tool_call(self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
+        let arguments = arguments.into().to_string();
         self.and_call(Call { id: None, name: name.into(), arguments })
     }
 

@@ -355,7 +355,7 @@ fn head(reply: &Reply) -> String {
         Framing::UntilClosed => "connection: close\r\n",
     });
     for (name, value) in &reply.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.extend([name, ": ", value, "\r\n"]);
     }
     head + "\r\n"
 }
