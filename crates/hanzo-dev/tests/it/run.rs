@@ -400,3 +400,33 @@ fn several_messages_are_several_turns() {
     assert_eq!((&result["result"], &result["num_turns"]), (&json!("two"), &json!(2)));
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn a_hook_has_a_say() {
+    let server = Server::start([exec("touch made.txt"), Reply::text("It was not to be.")]);
+    let world = world(&server);
+    let hook = "[[hooks]]\nevent = \"pre_tool_use\"\ntool_pattern = \"proc.*\"\ncommand = \"grep -q touch && { echo 'no touching' >&2; exit 2; }\"\n";
+    world.user(&format!("{}\n{hook}", settings(&server)));
+    let ran = world.run(&["run", "go"]);
+    assert!(ran.stderr.contains("no touching"), "{ran:#?}");
+    assert!(last_message(&server).contains("no touching"), "the model is told why");
+    assert!(!world.workspace().join("made.txt").exists());
+}
+
+#[test]
+fn without_a_sandbox_a_command_needs_consent_or_a_posture_that_gives_it() {
+    let off = "\n[sandbox]\nmode = \"off\"\n";
+    let server = Server::start([exec("touch made.txt"), Reply::text("no")]);
+    let world = world(&server);
+    world.user(&format!("{}{off}", settings(&server)));
+    let ran = world.run(&["run", "go"]);
+    assert_eq!(ran.code, 56, "{ran:#?}");
+    assert!(!world.workspace().join("made.txt").exists());
+
+    let server = Server::start([exec("touch made.txt; echo $CANARY_KEY; sleep 60 &"), Reply::text("yes")]);
+    world.user(&format!("{}{off}", settings(&server)));
+    let ran = finish(world.command(&["run", "go", "--posture", "yolo"]).env("CANARY_KEY", "sk-canary-outside"), "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "yes\n"), "{ran:#?}");
+    assert!(world.workspace().join("made.txt").exists());
+    assert!(!last_message(&server).contains("sk-canary"), "even outside, keys stay where they are");
+}
