@@ -11,7 +11,9 @@ use hanzo_protocol::engine::{Mode, Posture, ThreadSummary};
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::item::{Item, ItemContent, Visibility};
-use hanzo_store::{Batch, Holder, ItemQuery, OpenOptions, SqliteStore, Store as _, ThreadRecord};
+use hanzo_store::{
+    Batch, Checkpointer, FileBlobs, Holder, ItemQuery, OpenOptions, SqliteStore, Store as _, ThreadRecord,
+};
 use jiff::Timestamp;
 
 const TEXT: &str = "The parser loses the last token when the input ends inside a comment; see lexer.rs for the state it keeps.";
@@ -30,6 +32,7 @@ async fn run() -> bool {
     passed &= opening().await;
     passed &= committing().await;
     passed &= reopening().await;
+    passed &= checkpoints().await;
     passed
 }
 
@@ -197,4 +200,41 @@ async fn reopening() -> bool {
     println!("\n| what | median | worst of the middle 98% | limit |\n| --- | --- | --- | --- |");
     report("all 10,000 items", all, None);
     report("open, and the newest 100 of 10,000 items", tail, Some(Duration::from_millis(100))).0
+}
+
+async fn checkpoints() -> bool {
+    println!("\n| what | median | worst of the middle 98% | limit |\n| --- | --- | --- | --- |");
+    let mut passed = true;
+    for (what, directories, files, limit) in [
+        ("checkpoint of 5 unchanged files", 1, 5, Duration::from_millis(1)),
+        ("checkpoint of 10,000 unchanged files", 500, 20, Duration::from_millis(60)),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = place.path().join("work");
+        for directory in 0..directories {
+            let path = workspace.join(format!("module{directory}/src"));
+            std::fs::create_dir_all(&path).unwrap();
+            for file in 0..files {
+                std::fs::write(path.join(format!("file{file}.rs")), format!("{directory} {file} {TEXT}"))
+                    .unwrap();
+            }
+        }
+        std::fs::write(workspace.join(".gitignore"), "target/\n*.log\n").unwrap();
+        let blobs = FileBlobs::open(place.path().join("blobs")).unwrap();
+        let checkpointer = Checkpointer::new(&workspace, blobs);
+        let began = Instant::now();
+        let first = checkpointer.take().await.unwrap();
+        report(&format!("{what}: the first one, {} files read", first.read), vec![began.elapsed()], None);
+        // Until the clock of the file system has moved on.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        checkpointer.take().await.unwrap();
+        let mut quiet = Vec::new();
+        for _ in 0..20 {
+            let began = Instant::now();
+            assert_eq!(checkpointer.take().await.unwrap().read, 0);
+            quiet.push(began.elapsed());
+        }
+        passed &= report(what, quiet, Some(limit)).0;
+    }
+    passed
 }

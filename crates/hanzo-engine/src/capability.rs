@@ -88,7 +88,11 @@ impl Capabilities {
     /// Whether a call with this reach is in the set.
     pub fn check(&self, reach: &Reach) -> Result<(), Lack> {
         let action = reach.action.as_str();
-        if let Some(pattern) = self.without.iter().find(|pattern| covers(pattern, action)) {
+        // What is left out is left out by any of its names.
+        let names = hanzo_permissions::names_of(action);
+        let leaves_out =
+            |pattern: &String| covers(pattern, action) || names.iter().any(|name| covers(pattern, name));
+        if let Some(pattern) = self.without.iter().find(|pattern| leaves_out(pattern)) {
             return Err(Lack::LeftOut { action: action.to_owned(), pattern: pattern.clone() });
         }
         if !self.tools.iter().any(|pattern| covers(pattern, action)) {
@@ -162,6 +166,9 @@ mod tests {
         for action in ["vcs.log", "proc.exec", "mcp__gitlab__x", "fsx.read", "fs.rm"] {
             assert!(set.check(&read(action)).is_err(), "{action}");
         }
+        let quiet = Capabilities { without: vec!["bash".into()], ..Capabilities::everything() };
+        assert!(quiet.check(&Reach::new("proc.exec", Effect::Execute)).is_err(), "by its other name");
+        assert!(quiet.check(&read("proc.ps")).is_ok());
         assert_eq!(
             set.check(&read("fs.rm")).unwrap_err().to_string(),
             "`fs.rm` is left out of its tools by `fs.rm`"

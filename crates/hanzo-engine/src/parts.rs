@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hanzo_config::Settings;
 use hanzo_hooks::Hooks;
-use hanzo_permissions::{BoxState, Policy};
+use hanzo_permissions::Policy;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::agents::{Manifest, ProjectTrust};
 use crate::capability::Capabilities;
 use crate::commands::CommandSource;
+pub use crate::gate::{RuleSaver, SandboxState};
 use crate::references::ResourceReader;
 
 /// What the engine works with.
@@ -153,28 +154,10 @@ pub struct ModelInfo {
     pub default: bool,
 }
 
-/// What confines a thread's processes.
-pub trait SandboxState: Send + Sync {
-    /// Whether the kernel confines them. Answered without starting the jail where that can be known.
-    fn state(&self) -> BoxState;
-
-    /// The level in force: `full`, `landlock+seccomp`, `path-check` or `off`.
-    fn level(&self) -> String;
-
-    /// Whether processes in it reach the network.
-    fn network(&self) -> bool;
-}
-
 /// Says when a thread's tools are other ones, such as when an MCP server's list has changed. Asked at turn boundaries only.
 pub trait ToolChanges: Send + Sync {
     /// The tools from now on, when they differ from those given last.
     fn take(&self) -> Option<ToolSet>;
-}
-
-/// Keeps the rules the user grants for good.
-pub trait RuleSaver: Send + Sync {
-    /// Adds an `allow` rule to the user's settings; the error is a sentence.
-    fn save<'a>(&'a self, rule: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// Remembers which workspaces the user trusts.

@@ -106,8 +106,8 @@ impl StoreError {
         matches!(self, Self::DiskFull { .. } | Self::Busy { .. })
     }
 
-    pub(crate) fn invalid(doing: &'static str, reason: impl ToString) -> Self {
-        Self::Invalid { doing, reason: reason.to_string() }
+    pub(crate) fn invalid(doing: &'static str, reason: impl std::fmt::Display) -> Self {
+        Self::Invalid { doing, reason: format!("{reason}") }
     }
 
     pub(crate) fn file(doing: &'static str, path: impl Into<PathBuf>, error: &std::io::Error) -> Self {

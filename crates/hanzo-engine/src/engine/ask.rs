@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hanzo_protocol::engine::{
-    EngineError, EngineErrorKind, Exported, List, ListKind, Listed, Page, ThreadExport, ThreadList, ThreadRead,
-    ThreadSummary, ToolCallRequest, TurnStarted,
+    EngineError, EngineErrorKind, Exported, List, ListKind, Listed, Page, ThreadExport, ThreadList,
+    ThreadRead, ThreadSummary, ToolCallRequest, TurnStarted,
 };
 use hanzo_protocol::ids::{ThreadId, ToolCallId, TraceId};
 use hanzo_protocol::item::Item;
@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::commands::registry;
 use super::{Handle, Inner};
 use crate::agents::Catalog;
 use crate::parts::refuse;
@@ -30,7 +31,12 @@ use crate::thread::state::Input;
 const PAGE: u32 = 200;
 
 impl Inner {
-    pub(super) async fn say(&self, handle: &Handle, input: Input, when: When) -> Result<TurnStarted, EngineError> {
+    pub(super) async fn say(
+        &self,
+        handle: &Handle,
+        input: Input,
+        when: When,
+    ) -> Result<TurnStarted, EngineError> {
         if input.text.trim().is_empty() && input.attachments.is_empty() {
             return Err(refuse(EngineErrorKind::InvalidParams, "there is nothing in this input"));
         }
@@ -103,10 +109,11 @@ impl Inner {
                 described.collect()
             }
             ListKind::Tools => values(thread()?.calls.gate.tools().schemas())?,
-            ListKind::Commands => values(self.registry(&*thread()?).list())?,
+            ListKind::Commands => values(registry(&*thread()?).list())?,
             ListKind::Audit => {
                 let filter = AuditFilter { thread: list.thread_id, ..AuditFilter::default() };
-                let store = list.thread_id.map_or_else(|| Arc::clone(&self.parts.store), |id| self.store_of(id));
+                let store =
+                    list.thread_id.map_or_else(|| Arc::clone(&self.parts.store), |id| self.store_of(id));
                 values(store.audit(filter).await.map_err(store_failed)?.entries)?
             }
             ListKind::Checkpoints => values(self.checkpoints(list.thread_id).await?)?,
@@ -118,7 +125,10 @@ impl Inner {
         Ok(Listed { entries })
     }
 
-    async fn checkpoints(&self, thread: Option<ThreadId>) -> Result<Vec<hanzo_store::CheckpointRecord>, EngineError> {
+    async fn checkpoints(
+        &self,
+        thread: Option<ThreadId>,
+    ) -> Result<Vec<hanzo_store::CheckpointRecord>, EngineError> {
         let unnamed = || refuse(EngineErrorKind::InvalidParams, "checkpoints belong to a thread; name one");
         let thread = thread.ok_or_else(unnamed)?;
         self.store_of(thread).checkpoints(thread).await.map_err(store_failed)

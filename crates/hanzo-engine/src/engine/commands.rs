@@ -1,5 +1,6 @@
 //! Slash commands: what the engine does about those that are not the face's own.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hanzo_protocol::engine::{
@@ -17,36 +18,39 @@ use crate::thread::actor::{Command, When};
 use crate::thread::open::store_failed;
 use crate::thread::state::Input;
 
-impl Inner {
-    /// The commands a thread has.
-    pub(super) fn registry(&self, handle: &Handle) -> Registry {
-        let config = Some(handle.places.config.as_path());
-        let directories = Directories { config, project: Some((&handle.workspace, handle.trust)) };
-        let (custom, notices) = commands::load(&directories);
-        for notice in notices {
-            handle.calls.journal.notice(notice.level, notice.text);
-        }
-        let mut registry = Registry::with_custom(custom);
-        for source in &handle.commands {
-            registry.register_source(Arc::clone(source));
-        }
-        registry
+/// The commands a thread has.
+pub(super) fn registry(handle: &Handle) -> Registry {
+    let config = Some(handle.places.config.as_path());
+    let directories = Directories { config, project: Some((&handle.workspace, handle.trust)) };
+    let (custom, notices) = commands::load(&directories);
+    for notice in notices {
+        handle.calls.journal.notice(notice.level, notice.text);
     }
+    let mut registry = Registry::with_custom(custom);
+    for source in &handle.commands {
+        registry.register_source(Arc::clone(source));
+    }
+    registry
+}
 
+impl Inner {
     /// What an input says once a command in it is expanded.
     pub(super) async fn expand(&self, handle: &Handle, text: String) -> Result<String, EngineError> {
         let Some(invocation) = commands::parse(&text) else { return Ok(text) };
         match self.dispatch(handle, invocation).await? {
             Dispatch::Turn { text, .. } => Ok(text),
             Dispatch::Act { action, .. } => {
-                let message = format!("`/{}` is a command, not an input\n\nhint: send it with `command/run`", action.name());
+                let message = format!(
+                    "`/{}` is a command, not an input\n\nhint: send it with `command/run`",
+                    action.name()
+                );
                 Err(refuse(EngineErrorKind::InvalidParams, message))
             }
         }
     }
 
     async fn dispatch(&self, handle: &Handle, invocation: Invocation<'_>) -> Result<Dispatch, EngineError> {
-        let dispatched = self.registry(handle).dispatch(invocation).await;
+        let dispatched = registry(handle).dispatch(invocation).await;
         let dispatched = dispatched.map_err(|error| refuse(EngineErrorKind::NotFound, error.to_string()))?;
         if let Dispatch::Turn { origin: Origin::UntrustedProject, .. } = &dispatched {
             let notice = commands::untrusted_notice(invocation.name);
@@ -73,11 +77,12 @@ impl Inner {
         let nothing = ThreadConfigure { thread_id, model: None, mode: None, posture: None, effort: None };
         let wish = (!argument.is_empty()).then_some(argument);
         match action {
-            Action::Help => Ok(self.registry(handle).help()),
-            Action::Compact => Ok(match handle.ask(|reply| Command::Compact { reply }).await? {
-                true => "Earlier work was folded into a digest.".to_owned(),
-                false => "There is nothing to fold yet.".to_owned(),
-            }),
+            Action::Help => Ok(registry(handle).help()),
+            Action::Compact => {
+                let folded = handle.ask(|reply| Command::Compact { reply }).await?;
+                let text = if folded { "Earlier work was folded into a digest." } else { "There is nothing to fold yet." };
+                Ok(text.to_owned())
+            }
             Action::Fork => {
                 let until = wish.map(str::parse).transpose();
                 let until = until.map_err(|error: hanzo_protocol::ids::IdError| {
@@ -108,7 +113,7 @@ impl Inner {
                         None => "The effort is left to the model's vendor.".to_owned(),
                     },
                     Action::Mode => format!("The mode is `{}`.", shown(&now.summary.mode)),
-                    _ => self.permissions(handle, now.summary.posture),
+                    _ => permissions(handle, now.summary.posture),
                 })
             }
             Action::Context => {
@@ -117,14 +122,20 @@ impl Inner {
                     Some(window) if window > 0 => {
                         format!("About {used} of {window} tokens ({} %) are in use.", used * 100 / window)
                     }
-                    _ => format!("About {used} tokens are in use; the size of the model's window is not known."),
+                    _ => format!(
+                        "About {used} tokens are in use; the size of the model's window is not known."
+                    ),
                 })
             }
             Action::Cost => {
                 let record = handle.store.thread(thread_id).await.map_err(store_failed)?;
                 let record = record.ok_or_else(|| super::no_thread(thread_id))?;
-                let hits = record.usage.cache_hit_ratio().map_or_else(String::new, |ratio| format!(", {:.1} % from the cache", ratio * 100.0));
-                let cost = record.cost.map_or_else(|| "at an unknown price".to_owned(), |cost| cost.to_string());
+                let hits = record
+                    .usage
+                    .cache_hit_ratio()
+                    .map_or_else(String::new, |ratio| format!(", {:.1} % from the cache", ratio * 100.0));
+                let cost =
+                    record.cost.map_or_else(|| "at an unknown price".to_owned(), |cost| cost.to_string());
                 let (sent, received) = (record.usage.prompt_tokens(), record.usage.output_tokens);
                 Ok(format!("{sent} tokens sent{hits}, {received} received, {cost}."))
             }
@@ -134,18 +145,19 @@ impl Inner {
             }
         }
     }
+}
 
-    fn permissions(&self, handle: &Handle, posture: Posture) -> String {
-        let policy = handle.calls.gate.policy();
-        let mut text = format!("The posture is `{}`.", shown(&posture));
-        for (name, rules) in [("deny", &policy.deny), ("ask", &policy.ask), ("allow", &policy.allow)] {
-            for rule in rules {
-                let from = rule.origin().map_or_else(String::new, |origin| format!(" ({origin})"));
-                text.push_str(&format!("\n- {name} `{}`{from}", rule.text()));
-            }
+/// The posture and the rules.
+fn permissions(handle: &Handle, posture: Posture) -> String {
+    let policy = handle.calls.gate.policy();
+    let mut text = format!("The posture is `{}`.", shown(&posture));
+    for (name, rules) in [("deny", &policy.deny), ("ask", &policy.ask), ("allow", &policy.allow)] {
+        for rule in rules {
+            let from = rule.origin().map_or_else(String::new, |origin| format!(" ({origin})"));
+            let _ = write!(text, "\n- {name} `{}`{from}", rule.text());
         }
-        text
     }
+    text
 }
 
 /// A word of the user as the value it names.

@@ -66,7 +66,10 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Asks the actor and waits for its answer.
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command) -> Result<T, EngineError> {
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
+    ) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
         let gone = || refuse(EngineErrorKind::Closed, "the thread is closed\n\nhint: resume it");
         self.inbox.send(command(reply)).await.map_err(|_| gone())?;
@@ -220,7 +223,11 @@ impl Inner {
     }
 
     /// A thread that is open already is given what a resume asks for.
-    async fn reconfigure(&self, handle: &Handle, resume: ThreadResume) -> Result<hanzo_protocol::engine::ThreadSummary, EngineError> {
+    async fn reconfigure(
+        &self,
+        handle: &Handle,
+        resume: ThreadResume,
+    ) -> Result<hanzo_protocol::engine::ThreadSummary, EngineError> {
         let ThreadResume { thread_id, options } = resume;
         let change = ThreadConfigure {
             thread_id,

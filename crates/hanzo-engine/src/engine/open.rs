@@ -57,7 +57,8 @@ impl Inner {
             Arc::clone(&self.parts.store)
         };
         store.create_thread(record.clone()).await.map_err(store_failed)?;
-        let lease = Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
+        let lease =
+            Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
         let budget = Arc::new(Budget::new(options.max_cost));
         let opening = Opening {
             hub: self.watched_hub(id, EventCursor::default()),
@@ -80,7 +81,8 @@ impl Inner {
     }
 
     pub(super) async fn resume(&self, resume: ThreadResume) -> Result<ThreadSummary, EngineError> {
-        let _one_at_a_time = self.opening.acquire().await.map_err(|_| refuse(EngineErrorKind::Closed, "closed"))?;
+        let _one_at_a_time =
+            self.opening.acquire().await.map_err(|_| refuse(EngineErrorKind::Closed, "closed"))?;
         let id = resume.thread_id;
         if let Ok(handle) = self.handle(id) {
             return self.reconfigure(&handle, resume).await;
@@ -88,7 +90,8 @@ impl Inner {
         let options = resume.options;
         let store = Arc::clone(&self.parts.store);
         // Claimed first, so that what is read is what the last holder left.
-        let lease = Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
+        let lease =
+            Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
         let mut record = store.thread(id).await.map_err(store_failed)?.ok_or_else(|| no_thread(id))?;
         let request = OpenThread {
             thread: id,
@@ -99,7 +102,10 @@ impl Inner {
             parent: record.summary.parent,
         };
         let parts = self.parts.threads.open(request).await?;
-        let wish = options.model.clone().or_else(|| Some(record.summary.model.clone()).filter(|name| !name.is_empty()));
+        let wish = options
+            .model
+            .clone()
+            .or_else(|| Some(record.summary.model.clone()).filter(|name| !name.is_empty()));
         let model = parts.models.resolve(wish.as_deref())?;
         record.summary.model.clone_from(&model.reference);
         record.summary.mode = options.mode.unwrap_or(record.summary.mode);
@@ -144,8 +150,7 @@ impl Inner {
         thread.announce();
         let calls = thread.calls();
         let (actor, inbox) = Actor::new(thread);
-        let handle =
-            Arc::new(Handle { id, inbox, calls, store, models, places, workspace, trust, commands });
+        let handle = Arc::new(Handle { id, inbox, calls, store, models, places, workspace, trust, commands });
         self.open().insert(id, Arc::clone(&handle));
         tokio::spawn(actor.run());
         Ok(handle)
@@ -160,7 +165,13 @@ impl Inner {
             return Err(refuse(EngineErrorKind::Conflict, "a thread that is not stored cannot be copied"));
         }
         let now = Timestamp::now();
-        let summary = ThreadSummary { id: ThreadId::new(), created_at: now, updated_at: now, parent: None, ..source.summary };
+        let summary = ThreadSummary {
+            id: ThreadId::new(),
+            created_at: now,
+            updated_at: now,
+            parent: None,
+            ..source.summary
+        };
         let record = ThreadRecord {
             effort: source.effort,
             forked_from: Some(fork.thread_id),
@@ -203,10 +214,8 @@ async fn describe(handle: &Handle) -> Result<ThreadSummary, EngineError> {
 
 fn absolute(path: &std::path::Path) -> Result<std::path::PathBuf, EngineError> {
     path.canonicalize().map_err(|error| {
-        let message = format!(
-            "cannot work in `{}`: {error}\n\nhint: name a directory that exists",
-            path.display()
-        );
+        let message =
+            format!("cannot work in `{}`: {error}\n\nhint: name a directory that exists", path.display());
         refuse(EngineErrorKind::InvalidParams, message)
     })
 }

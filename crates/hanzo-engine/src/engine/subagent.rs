@@ -80,7 +80,8 @@ impl Inner {
         };
         let record = ThreadRecord { ephemeral: parent.record.ephemeral, ..ThreadRecord::new(summary) };
         store.create_thread(record.clone()).await.map_err(store_failed)?;
-        let lease = Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
+        let lease =
+            Some(store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?);
         let opening = Opening {
             hub: Arc::new(Hub::new(id, EventCursor::default(), Some(Arc::clone(&calls.journal.hub)))),
             record,

@@ -30,9 +30,11 @@ pub(super) fn entry(
     verdict: &Verdict<'_>,
 ) -> AuditEntry {
     let at = Timestamp::now();
-    let (tool, action) = match call.action().split_once('.') {
+    // A name nobody knows is the model's own words.
+    let shown = hanzo_hooks::plain_text(call.action(), 200);
+    let (tool, action) = match shown.split_once('.') {
         Some((tool, action)) => (tool.to_owned(), Some(action.to_owned())),
-        None => (call.action().to_owned(), None),
+        None => (shown, None),
     };
     let explained = ruling.map(|ruling| &ruling.explanation);
     let (mode, by, reason) = match verdict {

@@ -5,6 +5,7 @@
 //! * memory: a person approves each change;
 //! * leaving the sandbox: rules say what may run, not that it may run unconfined. Posture `yolo` is the exception, because its promise is
 //!   to ask nothing, unless the turn has seen untrusted content: the sandbox is what bounds that;
+//! * writes outside the workspace, as far as a rule is concerned that names no file (`Edit`), or the policy's mode;
 //! * while the turn has seen untrusted content, network, writes outside and the like are covered neither by posture `auto`, nor by an
 //!   accepted plan, nor by what was granted in the thread.
 
@@ -172,11 +173,18 @@ fn settle(
         };
     }
     if explanation.decision == Decision::Allow {
-        return Outcome::Allowed(match explanation.basis {
-            Basis::Rule => Consent::Rule,
-            _ if target.reach.effect.is_read_only() => Consent::Reader,
-            _ => Consent::Mode,
-        });
+        let names_more_than_the_tool =
+            explanation.rule.as_ref().is_some_and(|rule| rule.text.contains(['(', '=']));
+        return match explanation.basis {
+            // `Edit` is about editing the workspace; a file outside has to be named, by a rule or to a person.
+            _ if edge == Edge::OutsideWrite && posture != Posture::Yolo && !names_more_than_the_tool => {
+                Outcome::Ask
+            }
+            Basis::Rule => Outcome::Allowed(Consent::Rule),
+            _ if target.reach.effect.is_read_only() => Outcome::Allowed(Consent::Reader),
+            _ if edge == Edge::OutsideWrite => Outcome::Allowed(Consent::Posture(posture)),
+            _ => Outcome::Allowed(Consent::Mode),
+        };
     }
     if explanation.under(posture) == Decision::Allow {
         return Outcome::Allowed(Consent::Posture(posture));

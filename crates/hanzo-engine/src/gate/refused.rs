@@ -28,7 +28,8 @@ impl Refused {
 
 /// The result of a call that never ran.
 pub(super) fn error_result(action: &str, trace: TraceId, error: &ToolError) -> ToolResult {
-    let (tool, action) = action.split_once('.').unwrap_or((action, ""));
+    let action = hanzo_hooks::plain_text(action, 200);
+    let (tool, action) = action.split_once('.').unwrap_or((&action, ""));
     let envelope = Envelope::<Value>::failure(error.clone(), Meta::new(tool, action, trace));
     ToolResult {
         envelope: serde_json::to_value(&envelope).ok(),

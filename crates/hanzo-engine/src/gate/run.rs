@@ -19,7 +19,7 @@ use super::consent::{Grant, Meaning, headless, is_attended, read};
 use super::edge::edge;
 use super::execute::execute;
 use super::guard::CallKey;
-use super::policy::{Consent, Outcome, Ruling, Standing, judge};
+use super::policy::{Consent, Nature, Outcome, Ruling, Standing, judge};
 use super::refused::{Refused, error_result};
 use super::state::State;
 use super::steps;
@@ -166,7 +166,8 @@ impl Gate {
         watch.status(ToolCallStatus::Running);
         let limit = self.parts.limits.timeout;
         let (mut result, duration) = execute(thread, step, call, target, limit, watch).await;
-        if target.reach.action == "plan.exit" && !result.is_error && matches!(consent, Consent::Person(_)) {
+        let is_plan = trail.ruling.as_ref().is_some_and(|ruling| ruling.nature == Nature::Plan);
+        if is_plan && !result.is_error && matches!(consent, Consent::Person(_)) {
             self.state().plan_is_accepted = true;
         }
         self.after(call, target, &result, &mut trail).await;
@@ -399,7 +400,7 @@ impl Gate {
         }
         let why = again.result.error.as_deref().unwrap_or("it was refused");
         let note = format!("\n\nnote: it could be run outside the sandbox, but that was not done: {why}");
-        first.result.output.push_str(&note);
+        append(&mut first.result.output, &note, self.parts.limits.output);
         // The first attempt stays the answer; the entry of the second one is kept beside it.
         Some(Passed {
             result: first.result.clone(),
@@ -430,8 +431,7 @@ impl Gate {
         result.taint = result.taint.or(taint);
         let noted = self.state().guard.finish(key, effect, refusal, &result.output);
         if let Some(warning) = noted.warning {
-            result.output.push_str("\n\n");
-            result.output.push_str(&warning);
+            append(&mut result.output, &format!("\n\n{warning}"), self.parts.limits.output);
         }
         Gated { status, result, full_output, duration, audit, refusal, pace: noted.pace, notices }
     }
@@ -452,6 +452,15 @@ impl Passed {
     ) -> Self {
         Self { status, result, full_output: None, duration: None, refusal, audit: Some(audit), notices }
     }
+}
+
+/// Adds a note to an output, which stays within its budget.
+fn append(output: &mut String, note: &str, most: usize) {
+    let room = most.saturating_sub(note.chars().count());
+    if let Some((at, _)) = output.char_indices().nth(room) {
+        output.truncate(at);
+    }
+    output.push_str(note);
 }
 
 /// Every other name a call could have been made by: a hook for one of them is a hook for all.

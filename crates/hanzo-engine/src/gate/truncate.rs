@@ -5,6 +5,9 @@ use hanzo_protocol::primitives::Ref;
 use hanzo_protocol::tool::ToolResult;
 use serde_json::{Value, json};
 
+/// How a ref to kept content begins, as `fs.read` knows it.
+const REF_PREFIX: &str = "blob:";
+
 /// The part of the budget that goes to the head; the rest is the tail, where errors tend to be.
 const HEAD: (usize, usize) = (3, 5);
 
@@ -17,7 +20,9 @@ pub(super) async fn truncate(result: &mut ToolResult, most: usize, blobs: &dyn B
     let full = if length > most {
         let (kept, how) = match blobs.put(result.output.as_bytes()).await {
             Ok(hash) => {
-                (Some(Ref::new(hash.as_str())), format!("the whole output is kept as {}", hash.as_str()))
+                let full = Ref::new(format!("{REF_PREFIX}{}", hash.as_str()));
+                let how = whole(&full);
+                (Some(full), how)
             }
             Err(error) => (None, format!("the whole output is lost: {error}")),
         };
@@ -35,6 +40,10 @@ pub(super) async fn truncate(result: &mut ToolResult, most: usize, blobs: &dyn B
         shorten_envelope(envelope, most, full.as_ref());
     }
     full
+}
+
+fn whole(full: &Ref) -> String {
+    format!("fs.read with path `{full}` reads the whole output")
 }
 
 /// The beginning and the end of `text` with a line between them that says what is missing; at most `most` characters.
@@ -76,8 +85,10 @@ fn shorten_envelope(envelope: &mut Value, most: usize, full: Option<&Ref>) {
     if size(envelope) <= most {
         return;
     }
-    let how =
-        full.map_or_else(|| "not kept".to_owned(), |full| format!("the whole output is kept as {full}"));
+    let how = full.map_or_else(
+        || "not kept".to_owned(),
+        |full| format!("fs.read with path `{full}` reads the whole output"),
+    );
     for key in ["data", "error"] {
         let Some(part) = envelope.get_mut(key) else { continue };
         // A quarter for each long text leaves room for several of them.
@@ -163,11 +174,13 @@ mod tests {
         text.push('\n');
         let mut result = ToolResult::success(text.clone());
         let full = truncate(&mut result, 50_000, &Blobs::Keep).await.unwrap();
-        assert_eq!(full.as_str(), ContentHash::of(text.as_bytes()).as_str());
+        assert_eq!(full.as_str(), format!("blob:{}", ContentHash::of(text.as_bytes()).as_str()));
         assert!(result.output.chars().count() <= 50_000);
         assert!(result.output.starts_with("line 0 ü\n") && result.output.ends_with("line 19999 ü\n"));
         assert!(
-            result.output.contains(&format!("characters left out; the whole output is kept as {full} …]"))
+            result.output.contains(&format!(
+                "characters left out; fs.read with path `{full}` reads the whole output …]"
+            ))
         );
     }
 

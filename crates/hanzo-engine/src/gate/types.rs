@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hanzo_hooks::Hooks;
-use hanzo_permissions::Policy;
+use hanzo_permissions::{BoxState, Policy};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{ApprovalAnswer, Attendance, Mode, Posture};
@@ -18,7 +18,6 @@ use hanzo_store::AuditEntry;
 use serde_json::Value;
 
 use crate::capability::Capabilities;
-use crate::parts::{RuleSaver, SandboxState};
 
 /// What a gate is made of. One gate serves one open thread.
 pub struct GateParts {
@@ -59,6 +58,24 @@ impl Default for GateLimits {
     fn default() -> Self {
         Self { timeout: Duration::from_mins(1), output: 50_000 }
     }
+}
+
+/// What confines a thread's processes.
+pub trait SandboxState: Send + Sync {
+    /// Whether the kernel confines them. Answered without starting the jail where that can be known.
+    fn state(&self) -> BoxState;
+
+    /// The level in force: `full`, `landlock+seccomp`, `path-check` or `off`.
+    fn level(&self) -> String;
+
+    /// Whether processes in it reach the network.
+    fn network(&self) -> bool;
+}
+
+/// Keeps the rules the user grants for good.
+pub trait RuleSaver: Send + Sync {
+    /// Adds an `allow` rule to the user's settings; the error is a sentence.
+    fn save<'a>(&'a self, rule: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// What holds for the calls of one model request. Part of the immutable step context.

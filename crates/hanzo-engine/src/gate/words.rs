@@ -53,7 +53,7 @@ pub(super) fn question(
         approval_id: ApprovalId::new(),
         item_id: call.item,
         tool: target.reach.action.clone(),
-        summary: summary(target, ruling.edge),
+        summary: summary(&ruling.explanation.tool, target, ruling.edge),
         reason: reason(ruling, taint, evidence),
         scopes: scopes.iter().map(|scope| scope.text.clone()).collect(),
     };
@@ -83,11 +83,11 @@ pub(super) fn rules_for(target: &Target, workspace: &Path) -> Vec<Scope> {
 }
 
 /// What will happen.
-pub(super) fn summary(target: &Target, edge: Edge) -> String {
+fn summary(action: &str, target: &Target, edge: Edge) -> String {
     let Target { reach, arguments, .. } = target;
     let text = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)).map(shown_value);
     let paths = paths(reach);
-    let what = match reach.action.as_str() {
+    let what = match action {
         "plan.exit" => {
             let plan =
                 text(&["plan", "text", "summary"]).map(|plan| format!(":\n{plan}")).unwrap_or_default();

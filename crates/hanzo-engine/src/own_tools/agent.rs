@@ -49,18 +49,28 @@ impl AgentTool {
             },
             "required": ["agent", "task"],
         });
-        Self { schema: schema("agent", description, &parameters), engine, link, agents, options: options.clone() }
+        Self {
+            schema: schema("agent", description, &parameters),
+            engine,
+            link,
+            agents,
+            options: options.clone(),
+        }
     }
 
     async fn run(&self, input: Input) -> ToolResult {
         if !self.agents.contains(&input.agent) {
             let known = self.agents.join(", ");
-            return ToolResult::failure(format!("there is no agent `{}` to ask; there are {known}", input.agent));
+            return ToolResult::failure(format!(
+                "there is no agent `{}` to ask; there are {known}",
+                input.agent
+            ));
         }
         let (Some(engine), Some(linked)) = (self.engine.upgrade(), self.link.get()) else {
             return ToolResult::failure("the engine is shutting down");
         };
-        let child = Child { agent: input.agent, task: input.task, options: self.options.clone(), parent: linked };
+        let child =
+            Child { agent: input.agent, task: input.task, options: self.options.clone(), parent: linked };
         let report = match engine.run_child(child).await {
             Ok(report) => report,
             Err(error) => return ToolResult::failure(format!("the agent could not be started: {error}")),

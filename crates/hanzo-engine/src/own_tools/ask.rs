@@ -57,7 +57,8 @@ impl AskTool {
     async fn ask(&self, input: Input) -> ToolResult {
         let question_id = QuestionId::new();
         let question = Question { question_id, text: input.question, choices: input.choices, answer: None };
-        let item = new_item(self.journal.thread, self.journal.turn(), ItemContent::Question(question.clone()));
+        let item =
+            new_item(self.journal.thread, self.journal.turn(), ItemContent::Question(question.clone()));
         let answer = match self.attendance {
             Attendance::Headless => None,
             Attendance::Attended => {

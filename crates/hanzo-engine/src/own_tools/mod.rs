@@ -75,15 +75,26 @@ impl OwnTools {
             tools.push(Arc::new(plan::PlanTool::new(Arc::clone(journal), plan)));
         }
         if is_shown(manifest, "ask") {
-            tools.push(Arc::new(ask::AskTool::new(Arc::clone(journal), Arc::clone(desk), options.attendance)));
+            tools.push(Arc::new(ask::AskTool::new(
+                Arc::clone(journal),
+                Arc::clone(desk),
+                options.attendance,
+            )));
         }
         if is_shown(manifest, "agent") && self.depth < DEEPEST {
-            let catalog =
-                Catalog { config: Some(&parts.places.config), project: Some((&parts.workspace, parts.trust)) };
+            let catalog = Catalog {
+                config: Some(&parts.places.config),
+                project: Some((&parts.workspace, parts.trust)),
+            };
             let agents: Vec<Manifest> =
                 manifest.may_spawn.iter().filter_map(|name| catalog.get(name).ok()).collect();
             if !agents.is_empty() {
-                tools.push(Arc::new(agent::AgentTool::new(self.engine.clone(), link.clone(), &agents, options)));
+                tools.push(Arc::new(agent::AgentTool::new(
+                    self.engine.clone(),
+                    link.clone(),
+                    &agents,
+                    options,
+                )));
             }
         }
         (tools, link)

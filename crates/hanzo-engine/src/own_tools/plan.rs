@@ -35,7 +35,9 @@ impl Plan {
         if self.0.is_empty() {
             return "there is no plan".to_owned();
         }
-        let line = |(index, step): (usize, &PlanStep)| format!("{}. [{}] {}", index + 1, word(step.status), step.text);
+        let line = |(index, step): (usize, &PlanStep)| {
+            format!("{}. [{}] {}", index + 1, word(step.status), step.text)
+        };
         self.0.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
     }
 }

@@ -45,7 +45,13 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) fn new(journal: Arc<Journal>, gate: Gate, desk: Arc<Desk>, writing: Arc<Semaphore>, stance: GateStep) -> Self {
+    pub(crate) fn new(
+        journal: Arc<Journal>,
+        gate: Gate,
+        desk: Arc<Desk>,
+        writing: Arc<Semaphore>,
+        stance: GateStep,
+    ) -> Self {
         let asker = ThreadAsker { desk, hub: Arc::clone(&journal.hub) };
         let lane = Semaphore::new(READERS as usize);
         Self {
@@ -99,7 +105,12 @@ impl Calls {
     }
 
     /// Looks a call up and makes its item.
-    pub(crate) fn prepare(&self, call: &ToolCall, turn: Option<TurnId>, made: Timestamp) -> (Arc<LiveCall>, Classified) {
+    pub(crate) fn prepare(
+        &self,
+        call: &ToolCall,
+        turn: Option<TurnId>,
+        made: Timestamp,
+    ) -> (Arc<LiveCall>, Classified) {
         let classified = self.gate.classify(call);
         let tool = classified.action().to_owned();
         let plain = tool.split_once('.').map_or(tool.as_str(), |(tool, _)| tool);
@@ -128,7 +139,13 @@ impl Calls {
             journal: Arc::clone(&self.journal),
             writable: self.writable.subscribe(),
             id: item.id,
-            state: Mutex::new(State { item, audit: Vec::new(), shown: None, waiting: String::new(), stored: false }),
+            state: Mutex::new(State {
+                item,
+                audit: Vec::new(),
+                shown: None,
+                waiting: String::new(),
+                stored: false,
+            }),
         };
         (Arc::new(live), classified)
     }
@@ -145,7 +162,10 @@ impl Calls {
         gated
     }
 
-    async fn right_of_way(&self, parallel: bool) -> Option<(SemaphorePermit<'_>, Option<SemaphorePermit<'_>>)> {
+    async fn right_of_way(
+        &self,
+        parallel: bool,
+    ) -> Option<(SemaphorePermit<'_>, Option<SemaphorePermit<'_>>)> {
         // A semaphore that is never closed gives its permits.
         if parallel {
             return Some((self.lane.acquire().await.ok()?, None));
@@ -159,7 +179,9 @@ impl Calls {
         let items: Vec<Item> = calls.iter().map(|call| call.item()).collect();
         let audit = calls.iter().flat_map(|call| call.take_audit()).collect();
         self.journal.write(&items, Beside { audit, ..Beside::default() }).await?;
-        calls.iter().for_each(|call| call.state().stored = true);
+        for call in calls {
+            call.state().stored = true;
+        }
         Ok(())
     }
 }

@@ -54,7 +54,12 @@ impl Checkpoints {
     }
 
     /// The state at the end of a turn. When nothing was changed it is that of its beginning, if that is known yet.
-    pub(crate) async fn end(&mut self, turn: Option<TurnId>, after: Option<ItemId>, changed: Changed) -> Result<Option<CheckpointId>, StoreError> {
+    pub(crate) async fn end(
+        &mut self,
+        turn: Option<TurnId>,
+        after: Option<ItemId>,
+        changed: Changed,
+    ) -> Result<Option<CheckpointId>, StoreError> {
         let Some(maker) = &self.maker else { return Ok(None) };
         let begun = self.begun.take();
         match changed {

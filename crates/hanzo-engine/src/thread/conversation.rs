@@ -75,7 +75,9 @@ impl Weaver {
             ItemContent::PrefixBreak { reason: BreakReason::ModelSwitch } => {
                 self.finish(messages);
                 // A vendor takes no reasoning of another's, and the prefix is a new one anyway.
-                messages.iter_mut().for_each(|message| message.reasoning.clear());
+                for message in messages.iter_mut() {
+                    message.reasoning.clear();
+                }
             }
             _ => {}
         }

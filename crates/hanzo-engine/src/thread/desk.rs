@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{ApprovalAnswer, ApprovalRespond, EngineError, EngineErrorKind, QuestionRespond};
+use hanzo_protocol::engine::{
+    ApprovalAnswer, ApprovalRespond, EngineError, EngineErrorKind, QuestionRespond,
+};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::{ApprovalId, QuestionId};
 use hanzo_protocol::item::Approval;
@@ -56,8 +58,9 @@ impl Desk {
     /// Answers a question.
     pub(crate) fn answer_question(&self, respond: QuestionRespond) -> Result<(), EngineError> {
         let waiting = self.state().questions.remove(&respond.question_id);
-        let waiting = waiting
-            .ok_or_else(|| refuse(EngineErrorKind::NotFound, "this question was answered or is no longer asked"))?;
+        let waiting = waiting.ok_or_else(|| {
+            refuse(EngineErrorKind::NotFound, "this question was answered or is no longer asked")
+        })?;
         let _ = waiting.send(respond.text);
         Ok(())
     }
@@ -66,13 +69,19 @@ impl Desk {
     pub(crate) fn question(&self, id: QuestionId) -> Waiting<'_, QuestionId, String> {
         let (sender, answer) = oneshot::channel();
         self.state().questions.insert(id, sender);
-        Waiting { answer, _withdraw: Withdraw { desk: self, take: |state, id| drop(state.questions.remove(id)), id } }
+        Waiting {
+            answer,
+            _withdraw: Withdraw { desk: self, take: |state, id| drop(state.questions.remove(id)), id },
+        }
     }
 
     fn approval(&self, id: ApprovalId) -> Waiting<'_, ApprovalId, (ApprovalAnswer, String)> {
         let (sender, answer) = oneshot::channel();
         self.state().approvals.insert(id, sender);
-        Waiting { answer, _withdraw: Withdraw { desk: self, take: |state, id| drop(state.approvals.remove(id)), id } }
+        Waiting {
+            answer,
+            _withdraw: Withdraw { desk: self, take: |state, id| drop(state.approvals.remove(id)), id },
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -128,7 +128,11 @@ impl Draft {
     pub(crate) fn items(self) -> Vec<Item> {
         let Self { answer, message, thinking, mut thoughts, .. } = self;
         // Shown, but never given as a complete piece: it is kept to be read, and not told to the model.
-        thoughts.extend(thinking.map(|(item, text)| unfinished_thought(item, text)));
+        thoughts.extend(thinking.map(|(item, text)| Item {
+            content: ItemContent::Reasoning(Reasoning { text, signature: None }),
+            visibility: Visibility::Rewound,
+            ..item
+        }));
         let blank = answer.text.trim().is_empty();
         thoughts.extend(message.map(|item| Item {
             // An item that has begun has to end, also one of nothing but blanks.
@@ -157,9 +161,4 @@ impl Draft {
 
 fn retire(item: &mut Item) {
     item.visibility = Visibility::Rewound;
-}
-
-fn unfinished_thought(item: Item, text: String) -> Item {
-    let content = ItemContent::Reasoning(Reasoning { text, signature: None });
-    Item { content, visibility: Visibility::Rewound, ..item }
 }

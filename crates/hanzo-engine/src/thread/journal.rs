@@ -53,7 +53,8 @@ impl Journal {
     /// Commits items in one transaction and tells of each.
     pub(crate) async fn write(&self, items: &[Item], beside: Beside) -> Result<(), StoreError> {
         let held: Vec<Held<'_>> = items.iter().map(|_| self.hub.hold()).collect();
-        let stored = |(item, held): (&Item, &Held<'_>)| StoredItem { item: item.clone(), cursor: held.cursor() };
+        let stored =
+            |(item, held): (&Item, &Held<'_>)| StoredItem { item: item.clone(), cursor: held.cursor() };
         let kept = items.iter().zip(&held).map(stored).collect();
         self.commit(kept, beside).await?;
         let newest = items.iter().map(|item| item.id).max();
@@ -75,7 +76,15 @@ impl Journal {
 
     async fn commit(&self, items: Vec<StoredItem>, beside: Beside) -> Result<(), StoreError> {
         let Beside { audit, usage, visibility, durability } = beside;
-        let batch = Batch { items, audit, usage, visibility, durability, cursor: self.hub.mark(), ..Batch::new(self.thread) };
+        let batch = Batch {
+            items,
+            audit,
+            usage,
+            visibility,
+            durability,
+            cursor: self.hub.mark(),
+            ..Batch::new(self.thread)
+        };
         self.store.commit(batch).await
     }
 

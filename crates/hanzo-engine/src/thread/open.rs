@@ -50,7 +50,22 @@ pub(crate) struct Opening {
 impl Opening {
     /// Opens the thread. Calls that were under way when its process died are answered as interrupted; nothing is run again.
     pub(crate) async fn open(self) -> Result<Thread, EngineError> {
-        let Self { record, options, caller, model, mut parts, store, blobs, hub, lease, desk, budget, writing, own, taint } = self;
+        let Self {
+            record,
+            options,
+            caller,
+            model,
+            mut parts,
+            store,
+            blobs,
+            hub,
+            lease,
+            desk,
+            budget,
+            writing,
+            own,
+            taint,
+        } = self;
         let id = record.id();
         let mut policy = std::mem::take(&mut parts.policy);
         add_rules(&mut policy, &options)?;
@@ -95,7 +110,13 @@ impl Opening {
         };
         let calls = Arc::new(Calls::new(Arc::clone(&journal), gate, desk, writing, stance));
         let capabilities = parts.manifest.capabilities.clone();
-        link.connect(Linked { calls: Arc::downgrade(&calls), budget: Arc::clone(&budget), record: record.clone(), capabilities, depth });
+        link.connect(Linked {
+            calls: Arc::downgrade(&calls),
+            budget: Arc::clone(&budget),
+            record: record.clone(),
+            capabilities,
+            depth,
+        });
         let request = ModelRequest {
             model: model.name.clone(),
             messages: vec![Message::system(system)],
@@ -167,7 +188,8 @@ fn add_tools(tools: &mut ToolSet, own: &[Arc<dyn Tool>]) {
 fn add_rules(policy: &mut Policy, options: &ThreadOptions) -> Result<(), EngineError> {
     let read = |rules: &[String]| -> Result<Vec<Rule>, EngineError> {
         let parse = |rule: &String| {
-            let rule = Rule::parse(rule).map_err(|error| refuse(EngineErrorKind::InvalidParams, error.to_string()))?;
+            let rule = Rule::parse(rule)
+                .map_err(|error| refuse(EngineErrorKind::InvalidParams, error.to_string()))?;
             Ok(rule.with_origin("given with the thread"))
         };
         rules.iter().map(parse).collect()
@@ -217,7 +239,9 @@ fn system_prompt(parts: &ThreadParts, journal: &Journal) -> Result<String, Engin
 /// What the model was last told about today and here.
 fn surroundings(items: &[Item]) -> Option<String> {
     items.iter().rev().find_map(|item| match &item.content {
-        ItemContent::Fragment { kind, text } if kind == ENVIRONMENT_KIND && item.visibility == Visibility::Active => {
+        ItemContent::Fragment { kind, text }
+            if kind == ENVIRONMENT_KIND && item.visibility == Visibility::Active =>
+        {
             Some(text.clone())
         }
         _ => None,
@@ -238,6 +262,7 @@ fn told_directories(items: &[Item], nested: &mut Nested) {
 }
 
 /// A failure of the store as the answer to a request.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` passes")]
 pub(crate) fn store_failed(error: StoreError) -> EngineError {
     let kind = match &error {
         StoreError::NoThread { .. } | StoreError::NoCheckpoint { .. } => EngineErrorKind::NotFound,

@@ -15,16 +15,20 @@ impl Thread {
     /// Takes conversation, files or both back to a checkpoint. Nothing is deleted.
     pub(crate) async fn rewind(&mut self, to: CheckpointId, what: RewindWhat) -> Result<(), EngineError> {
         let checkpoint = self.journal.store.checkpoint(to).await.map_err(store_failed)?;
-        let checkpoint = checkpoint
-            .filter(|checkpoint| checkpoint.thread == self.id)
-            .ok_or_else(|| refuse(EngineErrorKind::NotFound, format!("this thread has no checkpoint `{to}`")))?;
+        let checkpoint = checkpoint.filter(|checkpoint| checkpoint.thread == self.id).ok_or_else(|| {
+            refuse(EngineErrorKind::NotFound, format!("this thread has no checkpoint `{to}`"))
+        })?;
         if matches!(what, RewindWhat::Files | RewindWhat::Both) {
             let restored = self.checkpoints.restore(checkpoint.manifest).await.map_err(store_failed)?;
             let restored = restored.ok_or_else(|| {
-                refuse(EngineErrorKind::Conflict, "the files of this thread are not kept, so they cannot be taken back")
+                refuse(
+                    EngineErrorKind::Conflict,
+                    "the files of this thread are not kept, so they cannot be taken back",
+                )
             })?;
             if !restored.kept.is_empty() {
-                let text = format!("{} files were left as they are: they were changed since", restored.kept.len());
+                let text =
+                    format!("{} files were left as they are: they were changed since", restored.kept.len());
                 self.journal.notice(NoticeLevel::Warning, text);
             }
         }
@@ -93,13 +97,11 @@ mod tests {
 
     #[test]
     fn what_came_later_goes_and_what_only_a_later_fold_took_comes_back() {
-        let mut items = vec![
-            said("a", Visibility::Folded),
-            said("b", Visibility::Active),
-            said("c", Visibility::Active),
-        ];
+        let mut items =
+            vec![said("a", Visibility::Folded), said("b", Visibility::Active), said("c", Visibility::Active)];
         let until = items[1].id;
-        let digest = ItemContent::Compaction { digest: "a".into(), folded: 1, tokens_saved: 1, before: Some(until) };
+        let digest =
+            ItemContent::Compaction { digest: "a".into(), folded: 1, tokens_saved: 1, before: Some(until) };
         items.push(new_item(ThreadId::new(), None, digest));
         rewound(&mut items, Some(until));
         let seen: Vec<Visibility> = items.iter().map(|item| item.visibility).collect();

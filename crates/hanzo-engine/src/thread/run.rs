@@ -36,7 +36,12 @@ pub(crate) struct TurnReport {
 impl Thread {
     /// Runs a turn. Dropping the future stops everything under way; then [`Thread::rest`] puts the conversation in order.
     pub(crate) async fn run(&mut self, turn: TurnId, input: Input) -> Result<TurnEnd, ApiError> {
-        self.turn = Turn { id: Some(turn), spent_before: self.budget.spent(), taint: self.inherited_taint, ..Turn::default() };
+        self.turn = Turn {
+            id: Some(turn),
+            spent_before: self.budget.spent(),
+            taint: self.inherited_taint,
+            ..Turn::default()
+        };
         self.journal.set_turn(Some(turn));
         self.journal.hub.emit(EventContent::TurnStarted { turn_id: turn });
         self.calls.gate.begin_turn();
@@ -73,7 +78,8 @@ impl Thread {
         // Before the first request there is no prefix to break.
         if self.asked && !breaks.is_empty() {
             self.turn.prefix_breaks += 1;
-            let items = breaks.into_iter().map(|reason| self.item(ItemContent::PrefixBreak { reason })).collect();
+            let items =
+                breaks.into_iter().map(|reason| self.item(ItemContent::PrefixBreak { reason })).collect();
             self.append(items).await?;
         }
         self.fold_before_turn().await
@@ -86,7 +92,12 @@ impl Thread {
             sandbox: self.parts.sandbox.level(),
             network: if self.parts.sandbox.network() { Network::On } else { Network::Off },
             branch: branch(self.parts.workspace.path()),
-            workspace: self.parts.workspace.path().file_name().map(|name| name.to_string_lossy().into_owned()),
+            workspace: self
+                .parts
+                .workspace
+                .path()
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned()),
         };
         let fragment = environment_fragment(&environment);
         if self.surroundings.as_deref() != Some(fragment.text.as_str()) {
@@ -158,7 +169,9 @@ impl Thread {
     async fn put_in_order(&mut self) -> Result<(), Failure> {
         self.keep_draft().await?;
         let open: Vec<_> = self.turn.open.iter().filter(|call| !call.is_stored()).cloned().collect();
-        open.iter().for_each(|call| call.interrupt());
+        for call in &open {
+            call.interrupt();
+        }
         self.close_step().await;
         if !open.is_empty() {
             self.calls.settle(&open).await?;

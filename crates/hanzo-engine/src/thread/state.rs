@@ -1,6 +1,7 @@
 //! An open thread: its conversation as the model sees it, and what it works with.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -183,8 +184,8 @@ impl Thread {
     /// Makes the request anew from the items the model is told.
     pub(super) async fn rebuild(&mut self, items: &[Item]) {
         self.request.messages.truncate(1);
-        self.size = Size::of_tools(&self.request.tools)
-            + self.request.messages.iter().map(Size::of_message).sum();
+        self.size =
+            Size::of_tools(&self.request.tools) + self.request.messages.iter().map(Size::of_message).sum();
         self.estimator.forget_last();
         self.weave(items).await;
     }
@@ -226,7 +227,7 @@ async fn inline(message: &mut Message, blobs: &dyn BlobStore) {
             };
             let Some(bytes) = bytes else {
                 let name = attachment.name.as_deref().unwrap_or("an attachment");
-                message.content.push_str(&format!("\n[{name} is no longer stored]"));
+                let _ = write!(message.content, "\n[{name} is no longer stored]");
                 continue;
             };
             attachment.source = AttachmentSource::Inline { base64: STANDARD.encode(bytes) };

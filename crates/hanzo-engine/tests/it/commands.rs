@@ -215,7 +215,7 @@ fn help_is_generated_from_the_registry() {
     for action in Action::ALL {
         assert!(help.contains(&format!("`/{}", action.name())), "{help}");
     }
-    insta::assert_snapshot!(help);
+    assert_eq!(help, include_str!("golden/help.md"), "look at the change, then write it to golden/help.md");
 }
 
 proptest! {

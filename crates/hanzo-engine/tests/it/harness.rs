@@ -13,14 +13,14 @@ use hanzo_engine::Engine;
 use hanzo_engine::agents::{Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{
-    EngineParts, Model, ModelInfo, Models, OpenThread, Places, RuleSaver, SandboxState, ThreadFactory, ThreadParts,
-    TrustKeeper,
+    EngineParts, Model, ModelInfo, Models, OpenThread, Places, RuleSaver, SandboxState, ThreadFactory,
+    ThreadParts, TrustKeeper,
 };
 use hanzo_hooks::{Hooks, Shell};
 use hanzo_permissions::{BoxState, Decision, Policy};
 use hanzo_protocol::engine::{
-    EngineClient as _, EngineError, EngineErrorKind, Request, Response, ThreadAt, ThreadOptions, ThreadRead, ThreadStart,
-    ThreadSummary, TurnStart, TurnStarted, WorkspaceTrust,
+    EngineClient as _, EngineError, EngineErrorKind, Request, Response, ThreadAt, ThreadOptions, ThreadRead,
+    ThreadStart, ThreadSummary, TurnStart, TurnStarted, WorkspaceTrust,
 };
 use hanzo_protocol::event::{Event, EventContent, EventCursor};
 use hanzo_protocol::ids::ThreadId;
@@ -33,8 +33,8 @@ use hanzo_protocol::{BoxFuture, BoxStream};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_store::{Checkpointer, FileBlobs, OpenOptions, SqliteStore, Store};
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::mocks::locked;
@@ -50,7 +50,7 @@ pub enum Said {
 /// A model that gives prepared answers and keeps what it was asked.
 #[derive(Default)]
 pub struct Brain {
-    answers: Mutex<VecDeque<Said>>,
+    pub answers: Mutex<VecDeque<Said>>,
     pub requests: Mutex<Vec<ModelRequest>>,
     pub always: Option<fn(&ModelRequest) -> Vec<StreamEvent>>,
 }
@@ -94,7 +94,11 @@ pub fn shape(messages: &[Message]) -> Vec<String> {
             Role::User if message.content.starts_with("<environment>") => "environment".to_owned(),
             Role::User => format!("user: {}", message.content),
             Role::Tool => {
-                format!("{}: {}", message.tool_call_id.as_ref().unwrap(), message.content.lines().next().unwrap_or(""))
+                format!(
+                    "{}: {}",
+                    message.tool_call_id.as_ref().unwrap(),
+                    message.content.lines().next().unwrap_or("")
+                )
             }
             Role::Assistant if calls.is_empty() => format!("assistant: {}", message.content),
             Role::Assistant => format!("assistant: {} {calls:?}", message.content),
@@ -247,8 +251,9 @@ impl ThreadFactory for Factory {
             let setup = &self.0;
             let workspace = Workspace::open(request.workspace, &SandboxConfig::default()).unwrap();
             let config = setup.home.path().join("config");
-            let manifest =
-                Catalog { config: Some(&config), project: None }.get(request.agent.unwrap_or(DEFAULT_AGENT)).unwrap();
+            let manifest = Catalog { config: Some(&config), project: None }
+                .get(request.agent.unwrap_or(DEFAULT_AGENT))
+                .unwrap();
             let checkpoints =
                 setup.checkpoints.then(|| Checkpointer::new(request.workspace, setup.blobs.clone()));
             Ok(ThreadParts {
@@ -343,7 +348,12 @@ pub struct Bench {
 /// Calls a method and takes its answer apart.
 macro_rules! ask {
     ($engine:expr, $method:ident, $params:expr) => {
-        match hanzo_protocol::engine::EngineClient::call(&$engine, hanzo_protocol::engine::Request::$method($params)).await {
+        match hanzo_protocol::engine::EngineClient::call(
+            &$engine,
+            hanzo_protocol::engine::Request::$method($params),
+        )
+        .await
+        {
             Ok(hanzo_protocol::engine::Response::$method(answer)) => Ok(answer),
             Ok(other) => panic!("another method answered: {other:?}"),
             Err(error) => Err(error),
@@ -408,6 +418,15 @@ impl Bench {
 
     pub fn log(&self) -> Vec<String> {
         locked(&self.setup.seen.log).clone()
+    }
+
+    /// Waits until a tool has seen this.
+    pub async fn until_logged(&self, entry: &str) {
+        let begun = std::time::Instant::now();
+        while !self.log().iter().any(|line| line == entry) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "`{entry}` is not in {:?}", self.log());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub fn file(&self, name: &str) -> PathBuf {

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hanzo_protocol::engine::{EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadRewind, ThreadStart};
+use hanzo_protocol::engine::{
+    EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadRewind, ThreadStart,
+};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, TurnEnd, Visibility};
 use hanzo_protocol::message::{ApiError, ApiErrorKind, Reasoning, StopReason, StreamEvent};
@@ -16,13 +18,22 @@ fn done() -> Vec<StreamEvent> {
 }
 
 fn cut(kind: ApiErrorKind) -> StreamEvent {
-    StreamEvent::Error(ApiError { kind, message: "the line went dead".into(), status: None, retry_after_ms: None })
+    StreamEvent::Error(ApiError {
+        kind,
+        message: "the line went dead".into(),
+        status: None,
+        retry_after_ms: None,
+    })
 }
 
 #[tokio::test]
 async fn interrupting_a_stream_keeps_what_was_said_and_is_quick() {
     let brain = Brain::with([
-        Said::AndHangs(vec![StreamEvent::ReasoningDelta { text: "hm".into() }, text("Once upon"), call("1", "change", "{}")]),
+        Said::AndHangs(vec![
+            StreamEvent::ReasoningDelta { text: "hm".into() },
+            text("Once upon"),
+            call("1", "change", "{}"),
+        ]),
         Said::Whole(done()),
     ]);
     let bench = Setup::new(brain.clone()).engine().await;
@@ -58,25 +69,30 @@ async fn interrupting_calls_stops_them_and_answers_every_one() {
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Go").await;
-    while !bench.log().contains(&"begin hang {}".to_owned()) {
-        tokio::task::yield_now().await;
-    }
+    bench.until_logged("begin hang {}").await;
     let begun = Instant::now();
     bench.interrupt(thread).await;
     assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
     assert_eq!(watch.turn().await.1.unwrap().ended, TurnEnd::Interrupted);
     assert_eq!(bench.setup.seen.dropped.load(Ordering::SeqCst), 1);
     let statuses: Vec<ToolCallStatus> = bench.calls(thread).await.iter().map(|call| call.status).collect();
-    use ToolCallStatus::{Completed, Interrupted};
-    assert_eq!(statuses, [Completed, Interrupted, Interrupted]);
+    let expected = [ToolCallStatus::Completed, ToolCallStatus::Interrupted, ToolCallStatus::Interrupted];
+    assert_eq!(statuses, expected);
     bench.turn(thread, "Go on").await.1.unwrap();
     let shape = &brain.shapes()[1];
-    assert!(shape[5].starts_with("2: interrupted: ") && shape[6].starts_with("3: interrupted: "), "{shape:?}");
-    assert_eq!(bench.log().iter().filter(|line| line.starts_with("begin")).count(), 2, "the third was never begun");
+    assert!(
+        shape[5].starts_with("2: interrupted: ") && shape[6].starts_with("3: interrupted: "),
+        "{shape:?}"
+    );
+    assert_eq!(
+        bench.log().iter().filter(|line| line.starts_with("begin")).count(),
+        2,
+        "the third was never begun"
+    );
 }
 
-#[tokio::test]
-async fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
+#[test]
+fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
     let brain = Brain::with([Said::Whole(vec![
         text("Now"),
         call("1", "hang", "{}"),
@@ -92,9 +108,7 @@ async fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
         let bench = setup.engine().await;
         let thread = bench.thread().await.id;
         bench.say(thread, "Go").await;
-        while bench.log().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        bench.until_logged("begin hang {}").await;
         let seen = bench.setup.seen.clone();
         std::mem::forget(bench);
         (thread, seen)
@@ -108,12 +122,16 @@ async fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
         let again = Setup { home, workspace, ..Setup::new(brain.clone()) };
         let bench = again.engine().await;
         ask!(bench.engine, ThreadResume, resume(thread)).unwrap();
-        let statuses: Vec<ToolCallStatus> = bench.calls(thread).await.iter().map(|call| call.status).collect();
+        let statuses: Vec<ToolCallStatus> =
+            bench.calls(thread).await.iter().map(|call| call.status).collect();
         assert_eq!(statuses, [ToolCallStatus::Interrupted; 2]);
         bench.turn(thread, "What happened?").await.1.unwrap();
         let shape = &brain.shapes()[0];
         assert_eq!(shape[2..4], ["user: Go", "assistant: Now [\"1\", \"2\"]"]);
-        assert!(shape[4].starts_with("1: interrupted") && shape[5].starts_with("2: interrupted"), "{shape:?}");
+        assert!(
+            shape[4].starts_with("1: interrupted") && shape[5].starts_with("2: interrupted"),
+            "{shape:?}"
+        );
         assert_eq!(shape[6], "user: What happened?");
         assert!(bench.log().is_empty(), "nothing is run again");
     });
@@ -148,7 +166,10 @@ async fn an_answer_that_is_cut_off_is_asked_for_again_and_what_was_shown_is_ende
     let notices = events.iter().filter(|event| matches!(event.content, EventContent::Notice { .. })).count();
     assert_eq!(notices, 2);
     let requests = locked(&brain.requests);
-    assert!(requests.iter().all(|request| request.messages == requests[0].messages), "the same question each time");
+    assert!(
+        requests.iter().all(|request| request.messages == requests[0].messages),
+        "the same question each time"
+    );
 }
 
 #[tokio::test]
@@ -176,7 +197,6 @@ async fn what_fails_before_it_begins_is_not_tried_again_by_the_engine_too() {
 #[tokio::test]
 async fn asking_again_has_an_end() {
     let brain = Brain::with((0..10).map(|_| Said::Whole(vec![text("x"), cut(ApiErrorKind::Network)])));
-    tokio::time::pause();
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
     assert_eq!(bench.turn(thread, "Go").await.1.unwrap_err().kind, ApiErrorKind::Network);
@@ -235,9 +255,7 @@ async fn files_and_conversation_go_back_to_before_a_turn() {
     let first = bench.turn(thread, "First").await.1.unwrap().checkpoint.expect("something was changed");
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Second").await;
-    while !bench.log().contains(&r#"begin change {"n":1}"#.to_owned()) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    bench.until_logged(r#"begin change {"n":1}"#).await;
     std::fs::write(bench.file("a.txt"), "two").unwrap();
     watch.turn().await.1.unwrap();
     let rewind = ThreadRewind { thread_id: thread, checkpoint: first, what: RewindWhat::Both };
@@ -250,5 +268,9 @@ async fn files_and_conversation_go_back_to_before_a_turn() {
     let items = bench.items(thread).await;
     let gone = items.iter().find(|item| name(item) == "user: Second").unwrap();
     assert_eq!(gone.visibility, Visibility::Rewound, "nothing is deleted");
-    assert!(items.iter().any(|item| matches!(&item.content, ItemContent::AgentMessage { text } if text == "Twice")));
+    assert!(
+        items
+            .iter()
+            .any(|item| matches!(&item.content, ItemContent::AgentMessage { text } if text == "Twice"))
+    );
 }

@@ -19,14 +19,24 @@ fn done() -> Vec<StreamEvent> {
 
 #[tokio::test]
 async fn each_request_begins_with_the_one_before_also_after_a_restart() {
-    let step = |id: &str| vec![text("x"), call(id, "look", "{}"), call("again", "far", "{}"), stop(StopReason::ToolUse)];
+    let step = |id: &str| {
+        vec![text("x"), call(id, "look", "{}"), call("again", "far", "{}"), stop(StopReason::ToolUse)]
+    };
     let setup = Setup::new(Brain::saying(vec![]));
     let (home, workspace) = (setup.home.clone(), setup.workspace.clone());
     let mut before: Option<ModelRequest> = None;
     let mut thread = None;
     for round in 0..3 {
-        let brain = Brain::saying(vec![step("1"), vec![call("2", "look", "{}"), stop(StopReason::ToolUse)], step("3"), done(), done()]);
-        let bench = Setup { home: home.clone(), workspace: workspace.clone(), ..Setup::new(brain.clone()) }.engine().await;
+        let brain = Brain::saying(vec![
+            step("1"),
+            vec![call("2", "look", "{}"), stop(StopReason::ToolUse)],
+            step("3"),
+            done(),
+            done(),
+        ]);
+        let bench = Setup { home: home.clone(), workspace: workspace.clone(), ..Setup::new(brain.clone()) }
+            .engine()
+            .await;
         let id = match thread {
             None => bench.thread().await.id,
             Some(id) => ask!(bench.engine, ThreadResume, resume(id)).unwrap().id,
@@ -65,16 +75,17 @@ async fn a_long_turn_folds_itself_stays_in_its_window_and_keeps_the_originals() 
     let brain = Arc::new(Brain { always: Some(worker), ..Brain::default() });
     let bench = Setup { window: Some(16_000), ..Setup::new(brain.clone()) }.engine().await;
     let steps = scale::rounds(2_000).max(100);
-    let thread = bench.thread_with(ThreadOptions { max_steps: Some(steps), ..ThreadOptions::default() }).await.id;
+    let thread =
+        bench.thread_with(ThreadOptions { max_steps: Some(steps), ..ThreadOptions::default() }).await.id;
     let (events, summary) = bench.turn(thread, "Keep this sentence").await;
     let summary = summary.unwrap();
     assert_eq!((summary.ended, summary.steps), (TurnEnd::StepLimit, u64::from(steps)));
     let folds = completed(&events).iter().filter(|line| *line == "compaction").count();
     assert!(folds > 0 && u32::try_from(folds).unwrap() == summary.prefix_breaks, "{folds} {summary:?}");
     let items = bench.items(thread).await;
-    let breaks = items.iter().filter(|item| {
-        matches!(item.content, ItemContent::PrefixBreak { reason: BreakReason::Compaction })
-    });
+    let breaks = items
+        .iter()
+        .filter(|item| matches!(item.content, ItemContent::PrefixBreak { reason: BreakReason::Compaction }));
     assert_eq!(breaks.count(), folds);
     assert!(items.iter().any(|item| item.visibility == Visibility::Folded));
     let calls = items.iter().filter(|item| matches!(item.content, ItemContent::ToolCall(_))).count();
@@ -82,11 +93,23 @@ async fn a_long_turn_folds_itself_stays_in_its_window_and_keeps_the_originals() 
     let archived = std::fs::read_dir(bench.setup.home.path().join("config/archive")).unwrap().count();
     assert_eq!(archived, folds);
     let requests = locked(&brain.requests);
-    let size = |request: &ModelRequest| -> usize { request.messages.iter().map(|message| message.content.len()).sum() };
-    assert!(requests.iter().all(|request| size(request) < 16_000 * 4), "no request is larger than the window");
+    let size = |request: &ModelRequest| -> usize {
+        request.messages.iter().map(|message| message.content.len()).sum()
+    };
+    assert!(
+        requests.iter().all(|request| size(request) < 16_000 * 4),
+        "no request is larger than the window"
+    );
     let working: Vec<&ModelRequest> = requests.iter().filter(|request| !request.tools.is_empty()).collect();
-    assert!(working.iter().all(|request| request.messages.iter().any(|message| message.content == "Keep this sentence")));
-    assert!(working.iter().all(|request| request.messages[0] == working[0].messages[0]), "the instructions are the same");
+    assert!(
+        working
+            .iter()
+            .all(|request| request.messages.iter().any(|message| message.content == "Keep this sentence"))
+    );
+    assert!(
+        working.iter().all(|request| request.messages[0] == working[0].messages[0]),
+        "the instructions are the same"
+    );
     let mut broken = 0;
     for pair in working.windows(2) {
         broken += usize::from(!pair[1].messages.starts_with(&pair[0].messages));
@@ -98,7 +121,12 @@ async fn a_long_turn_folds_itself_stays_in_its_window_and_keeps_the_originals() 
 async fn a_request_that_is_too_long_for_the_vendor_is_folded_once_and_asked_again() {
     let overflow = || {
         let kind = ApiErrorKind::ContextOverflow;
-        vec![StreamEvent::Error(ApiError { kind, message: "too long".into(), status: Some(400), retry_after_ms: None })]
+        vec![StreamEvent::Error(ApiError {
+            kind,
+            message: "too long".into(),
+            status: Some(400),
+            retry_after_ms: None,
+        })]
     };
     let long = |id: &str| {
         let arguments = json!({"n": 3, "text": "w".repeat(3_000)}).to_string();
@@ -119,10 +147,11 @@ async fn a_request_that_is_too_long_for_the_vendor_is_folded_once_and_asked_agai
 
 #[tokio::test]
 async fn a_thread_is_folded_when_the_user_asks_and_the_model_cannot_help() {
-    let arguments = json!({"n": 3, "text": "w".repeat(9_000)}).to_string();
-    let mut answers: Vec<Said> = (0..12)
-        .map(|number: u32| Said::Whole(vec![call(&number.to_string(), "look", &arguments), stop(StopReason::ToolUse)]))
-        .collect();
+    let step = |number: u32| {
+        let arguments = json!({"n": number + 3, "text": "w".repeat(9_000 + number as usize)}).to_string();
+        Said::Whole(vec![call(&number.to_string(), "look", &arguments), stop(StopReason::ToolUse)])
+    };
+    let mut answers: Vec<Said> = (0..12).map(step).collect();
     let failing = StreamEvent::Error(ApiError {
         kind: ApiErrorKind::Overloaded,
         message: "busy".into(),
@@ -155,19 +184,32 @@ async fn a_subagent_works_in_a_thread_of_its_own_with_less_and_reports() {
     ]);
     let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
     let bench = Setup { price: Some(price), ..Setup::new(brain.clone()) }.engine().await;
-    let thread = bench.thread_with(ThreadOptions { max_cost: Some(Cost::from_nano_usd(1_000_000)), ..ThreadOptions::default() }).await.id;
+    let thread = bench
+        .thread_with(ThreadOptions {
+            max_cost: Some(Cost::from_nano_usd(1_000_000)),
+            ..ThreadOptions::default()
+        })
+        .await
+        .id;
     let summary = bench.turn(thread, "Go").await.1.unwrap();
     assert_eq!(summary.cost, Some(Cost::from_nano_usd(44_000)), "what the subagent spent is spent");
     assert!(bench.log().is_empty(), "a reviewer changes nothing");
     let shapes = brain.shapes();
-    assert_eq!(shapes[1], ["system", "environment", "user: Look at it"], "it knows nothing of the conversation");
+    assert_eq!(
+        shapes[1],
+        ["system", "environment", "user: Look at it"],
+        "it knows nothing of the conversation"
+    );
     assert!(shapes[2].last().unwrap().contains("DENIED"), "{:?}", shapes[2]);
     assert_eq!(shapes[3].last().unwrap(), "sub: It is fine");
-    let requests = locked(&brain.requests);
+    let requests = locked(&brain.requests).clone();
     assert_ne!(requests[0].messages[0], requests[1].messages[0], "it has its own role");
-    drop(requests);
     let store = bench.setup.store().await;
-    let children = store.threads(ThreadFilter { parent: Some(thread), ..ThreadFilter::default() }).await.unwrap().entries;
+    let children = store
+        .threads(ThreadFilter { parent: Some(thread), ..ThreadFilter::default() })
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(children.len(), 1);
     assert_eq!((children[0].summary.agent.as_str(), children[0].summary.parent), ("reviewer", Some(thread)));
 }
@@ -175,16 +217,22 @@ async fn a_subagent_works_in_a_thread_of_its_own_with_less_and_reports() {
 #[tokio::test]
 async fn interrupting_the_parent_interrupts_the_subagent() {
     let brain = Brain::with([
-        Said::Whole(vec![delegate("solver", "Wait"), stop(StopReason::ToolUse)]),
+        Said::Whole(vec![delegate("helper", "Wait"), stop(StopReason::ToolUse)]),
         Said::Whole(vec![call("h", "hang", "{}"), stop(StopReason::ToolUse)]),
     ]);
-    let bench = Setup::new(brain).engine().await;
+    let setup = Setup::new(brain);
+    let agents = setup.home.path().join("config/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let manifest = |may_spawn: &str| {
+        format!("description = \"x\"\nmay_spawn = [{may_spawn}]\n[capabilities]\ntools = [\"*\"]\n")
+    };
+    std::fs::write(agents.join("coder.toml"), manifest("\"helper\"")).unwrap();
+    std::fs::write(agents.join("helper.toml"), manifest("")).unwrap();
+    let bench = setup.engine().await;
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
     bench.say(thread, "Go").await;
-    while bench.log().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    bench.until_logged("begin hang {}").await;
     bench.interrupt(thread).await;
     assert_eq!(watch.turn().await.1.unwrap().ended, TurnEnd::Interrupted);
     let seen = &bench.setup.seen;

@@ -15,7 +15,12 @@ fn file(label: &str, scope: Scope, text: &str) -> InstructionFile {
 #[test]
 fn the_built_in_prompt_is_small_and_reviewed_like_code() {
     assert!(BUILT_IN.len() <= 3 * 1024, "{} bytes", BUILT_IN.len());
-    insta::assert_snapshot!(system(&PromptParts::default()));
+    let text = system(&PromptParts::default());
+    assert_eq!(
+        text,
+        include_str!("golden/system.md"),
+        "look at the change, then write it to golden/system.md"
+    );
 }
 
 #[test]

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hanzo_config::Settings;
-use hanzo_protocol::engine::{Attendance, ListKind, Mode, ThreadConfigure, ThreadOptions, ToolCallRequest, TurnStarted};
+use hanzo_protocol::engine::{
+    Attendance, ListKind, Mode, ThreadConfigure, ThreadOptions, ToolCallRequest, TurnStarted,
+};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, TurnEnd};
 use hanzo_protocol::message::{Effort, Reasoning, StopReason, StreamEvent};
 use hanzo_protocol::usage::{Cost, Price};
 use serde_json::json;
 
-use crate::harness::{Brain, Said, Setup, ask, completed, shape};
+use crate::harness::{Brain, Said, Setup, ask, completed};
 use crate::mocks::{call, locked, stop, text};
 
 fn done() -> Vec<StreamEvent> {
@@ -92,17 +94,21 @@ async fn readers_run_side_by_side_writers_alone_and_results_keep_the_order_of_th
     let thread = bench.thread().await.id;
     bench.turn(thread, "Go").await.1.unwrap();
     let log = bench.log();
-    let at = |entry: &str| log.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {log:?}"));
+    let at =
+        |entry: &str| log.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {log:?}"));
     assert!(at(r#"end look {"n":1}"#) < at(r#"end look {"n":0}"#), "the two readers overlapped: {log:?}");
     assert_eq!(bench.setup.seen.most_at_once.load(Ordering::SeqCst), 2, "nothing ran beside a writer");
-    assert_eq!(log[4..], [
-        r#"begin change {"n":2}"#,
-        r#"end change {"n":2}"#,
-        r#"begin change {"n":2}"#,
-        r#"end change {"n":2}"#,
-        r#"begin look {"n":2}"#,
-        r#"end look {"n":2}"#,
-    ]);
+    assert_eq!(
+        log[4..],
+        [
+            r#"begin change {"n":2}"#,
+            r#"end change {"n":2}"#,
+            r#"begin change {"n":2}"#,
+            r#"end change {"n":2}"#,
+            r#"begin look {"n":2}"#,
+            r#"end look {"n":2}"#,
+        ]
+    );
     let ids: Vec<String> = brain.shapes()[1][4..].iter().map(|line| line[..1].to_owned()).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "e"]);
 }
@@ -132,10 +138,7 @@ async fn an_input_during_a_turn_waits_or_joins_it_as_it_was_sent() {
 
 #[tokio::test]
 async fn what_is_said_while_the_last_answer_streams_is_answered_in_the_same_turn() {
-    let brain = Brain::with([
-        Said::AndHangs(vec![text("Wait")]),
-        Said::Whole(done()),
-    ]);
+    let brain = Brain::with([Said::AndHangs(vec![text("Wait")]), Said::Whole(done())]);
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
     let mut watch = bench.watch(thread).await;
@@ -230,12 +233,20 @@ async fn what_is_configured_holds_from_the_next_turn_on_and_another_model_breaks
     let (events, summary) = bench.turn(thread, "Go on").await;
     assert_eq!(summary.unwrap().prefix_breaks, 1);
     assert!(completed(&events).contains(&"prefixBreak".to_owned()));
-    let requests = locked(&brain.requests);
+    let requests = locked(&brain.requests).clone();
     assert_eq!((requests[0].model.as_str(), requests[1].model.as_str()), ("one", "two"));
     assert_eq!(requests[1].effort, Some(Effort::High));
-    assert!(requests[1].messages.iter().all(|message| message.reasoning.is_empty()), "it was another vendor's");
-    drop(requests);
-    let wrong = ThreadConfigure { thread_id: thread, model: Some("nobody/x".into()), mode: None, posture: None, effort: None };
+    assert!(
+        requests[1].messages.iter().all(|message| message.reasoning.is_empty()),
+        "it was another vendor's"
+    );
+    let wrong = ThreadConfigure {
+        thread_id: thread,
+        model: Some("nobody/x".into()),
+        mode: None,
+        posture: None,
+        effort: None,
+    };
     assert!(ask!(bench.engine, ThreadConfigure, wrong).is_err());
 }
 
@@ -243,7 +254,8 @@ async fn what_is_configured_holds_from_the_next_turn_on_and_another_model_breaks
 async fn plan_mode_has_no_writers_and_says_so_to_the_model() {
     let brain = Brain::saying(vec![vec![call("1", "change", "{}"), stop(StopReason::ToolUse)], done()]);
     let bench = Setup::new(brain.clone()).engine().await;
-    let thread = bench.thread_with(ThreadOptions { mode: Some(Mode::Plan), ..ThreadOptions::default() }).await.id;
+    let thread =
+        bench.thread_with(ThreadOptions { mode: Some(Mode::Plan), ..ThreadOptions::default() }).await.id;
     bench.turn(thread, "Go").await.1.unwrap();
     assert!(bench.log().is_empty());
     assert_eq!(bench.calls(thread).await[0].status, ToolCallStatus::Denied);
@@ -274,7 +286,10 @@ async fn what_the_user_refers_to_is_part_of_the_message_and_failures_stop_nothin
     let thread = bench.thread().await.id;
     bench.turn(thread, "Read @notes.txt and @nothing.txt").await.1.unwrap();
     let message = &brain.shapes()[0][2];
-    assert!(message.contains("remember the milk") && message.ends_with("Read @notes.txt and @nothing.txt"), "{message}");
+    assert!(
+        message.contains("remember the milk") && message.ends_with("Read @notes.txt and @nothing.txt"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -290,9 +305,15 @@ async fn content_from_elsewhere_taints_the_turn_and_not_the_next_one() {
     let options = ThreadOptions { attendance: Attendance::Headless, ..ThreadOptions::default() };
     let thread = bench.thread_with(options).await.id;
     let summary = bench.turn(thread, "Go").await.1.unwrap();
-    let audit = ask!(bench.engine, List, hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) });
+    let audit = ask!(
+        bench.engine,
+        List,
+        hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) }
+    );
     let audit = audit.unwrap().entries;
-    let of = |tool: &str| audit.iter().find(|entry| entry["tool"] == tool).unwrap_or_else(|| panic!("{audit:?}")).clone();
+    let of = |tool: &str| {
+        audit.iter().find(|entry| entry["tool"] == tool).unwrap_or_else(|| panic!("{audit:?}")).clone()
+    };
     assert_eq!(of("far")["record"].get("taint"), None);
     assert_eq!(of("send")["record"]["taint"], json!("network"));
     assert_eq!(summary.refused, u32::from(bench.calls(thread).await[1].status == ToolCallStatus::Denied));
@@ -315,13 +336,14 @@ async fn a_call_from_a_face_is_gated_kept_and_not_the_models() {
 async fn a_call_from_a_face_ends_with_the_request_or_with_an_interruption() {
     let bench = Arc::new(Setup::new(Brain::saying(vec![])).engine().await);
     let thread = bench.thread().await.id;
-    let hang = || ToolCallRequest { thread_id: thread, tool: "hang".into(), arguments: json!({}) };
+    let hang = move || ToolCallRequest { thread_id: thread, tool: "hang".into(), arguments: json!({}) };
     for how in ["dropped", "interrupted"] {
         let other = Arc::clone(&bench);
         let mut watch = bench.watch(thread).await;
         let task = tokio::spawn(async move { ask!(other.engine, ToolCall, hang()) });
         watch.until(|content| matches!(content, EventContent::ItemStarted { .. }).then_some(())).await;
-        while bench.log().iter().filter(|line| line.starts_with("begin")).count() < if how == "dropped" { 1 } else { 2 } {
+        let begun = if how == "dropped" { 1 } else { 2 };
+        while bench.log().len() < begun {
             tokio::task::yield_now().await;
         }
         if how == "dropped" {
@@ -335,8 +357,27 @@ async fn a_call_from_a_face_ends_with_the_request_or_with_an_interruption() {
     assert!(bench.calls(thread).await.iter().all(|call| call.status == ToolCallStatus::Interrupted));
 }
 
-#[test]
-fn a_context_looks_like_this() {
-    let items = [hanzo_protocol::message::Message::system("x"), hanzo_protocol::message::Message::user("hi")];
-    assert_eq!(shape(&items), ["system", "user: hi"]);
+#[tokio::test]
+async fn the_context_of_a_thread_has_this_shape() {
+    let brain = Brain::saying(vec![
+        vec![text("Looking"), call("1", "look", "{}"), call("2", "change", "{"), stop(StopReason::ToolUse)],
+        done(),
+        done(),
+    ]);
+    let bench = Setup::new(brain.clone()).engine().await;
+    std::fs::write(bench.file("AGENTS.md"), "Be kind.").unwrap();
+    let thread = bench.thread().await.id;
+    bench.turn(thread, "Go").await.1.unwrap();
+    bench.turn(thread, "And?").await.1.unwrap();
+    insta::assert_snapshot!(brain.shapes()[2].join("\n"), @r#"
+    system
+    environment
+    user: Go
+    assistant: Looking ["1", "2"]
+    1: look {}
+    2: error INVALID_ARGUMENTS: the arguments of `change` are not valid JSON: EOF while parsing an object at line 1 column 1; nothing was run. Send them as one JSON object.
+    assistant: Done
+    user: And?
+    "#);
+    assert!(locked(&brain.requests)[0].messages[0].content.contains("Be kind."));
 }

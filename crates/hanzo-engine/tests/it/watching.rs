@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use hanzo_permissions::{Decision, Policy};
 use hanzo_protocol::engine::{
-    ApprovalAnswer, ApprovalRespond, Attendance, EngineClient as _, EngineErrorKind, QuestionRespond, ThreadOptions,
+    ApprovalAnswer, ApprovalRespond, Attendance, EngineClient as _, EngineErrorKind, QuestionRespond,
+    ThreadOptions,
 };
 use hanzo_protocol::event::{Event, EventContent};
 use hanzo_protocol::item::{AnsweredBy, ItemContent, ToolCallStatus};
@@ -29,7 +30,8 @@ async fn a_face_that_comes_back_gets_what_it_missed_and_nothing_twice() {
     let all: Vec<Event> = first.into_iter().chain(second).collect();
     for seen in [0, 3, all.len() / 2, all.len() - 1] {
         let from = all[seen].cursor;
-        let rest: Vec<Event> = bench.engine.subscribe(thread, from).take(all.len() - seen - 1).collect().await;
+        let rest: Vec<Event> =
+            bench.engine.subscribe(thread, from).take(all.len() - seen - 1).collect().await;
         assert_eq!(rest, all[seen + 1..], "from {from:?}");
     }
 }
@@ -108,9 +110,11 @@ async fn the_first_answer_to_a_request_for_consent_counts_and_everybody_sees_who
     let approval = one.until(requested).await.1;
     assert_eq!(two.until(requested).await.1, approval);
     assert!(bench.log().is_empty(), "it waits");
-    let respond = |answer, by: &str| ApprovalRespond { approval_id: approval.approval_id, answer, by: by.into() };
+    let respond =
+        |answer, by: &str| ApprovalRespond { approval_id: approval.approval_id, answer, by: by.into() };
     ask!(bench.engine, ApprovalRespond, respond(ApprovalAnswer::Once, "terminal")).unwrap();
-    let late = ask!(bench.engine, ApprovalRespond, respond(ApprovalAnswer::Deny { reason: None }, "web")).unwrap_err();
+    let late = ask!(bench.engine, ApprovalRespond, respond(ApprovalAnswer::Deny { reason: None }, "web"))
+        .unwrap_err();
     assert_eq!(late.kind, EngineErrorKind::Conflict);
     assert!(late.message.contains("terminal"), "{}", late.message);
     for watch in [&mut one, &mut two] {
@@ -158,7 +162,11 @@ async fn with_nobody_there_the_box_decides_and_refusals_are_counted() {
     let summary = bench.turn(thread, "Go").await.1.unwrap();
     assert_eq!(summary.refused, 1);
     let statuses: Vec<ToolCallStatus> = bench.calls(thread).await.iter().map(|call| call.status).collect();
-    assert_eq!(statuses, [ToolCallStatus::Completed, ToolCallStatus::Denied], "allowed inside, refused at the edge");
+    assert_eq!(
+        statuses,
+        [ToolCallStatus::Completed, ToolCallStatus::Denied],
+        "allowed inside, refused at the edge"
+    );
     assert!(brain.shapes()[1].last().unwrap().contains("DENIED"), "{:?}", brain.shapes()[1]);
 }
 
@@ -206,7 +214,9 @@ async fn a_question_with_nobody_there_is_an_assumption_and_recorded_as_one() {
 
 #[tokio::test]
 async fn a_plan_is_kept_as_items_and_can_be_looked_at_again() {
-    let plan = |id, arguments: serde_json::Value| vec![call(id, "plan", &arguments.to_string()), stop(StopReason::ToolUse)];
+    let plan = |id, arguments: serde_json::Value| {
+        vec![call(id, "plan", &arguments.to_string()), stop(StopReason::ToolUse)]
+    };
     let brain = Brain::saying(vec![
         plan("1", json!({"action": "create", "steps": ["look", "change"]})),
         plan("2", json!({"action": "update", "step": 1, "status": "done"})),
@@ -220,6 +230,11 @@ async fn a_plan_is_kept_as_items_and_can_be_looked_at_again() {
     let calls = bench.calls(thread).await;
     assert_eq!(calls[3].result.as_ref().unwrap().output, "1. [done] look\n2. [pending] change");
     assert!(calls[2].result.as_ref().unwrap().is_error);
-    let plans = bench.items(thread).await.iter().filter(|item| matches!(item.content, ItemContent::Plan { .. })).count();
+    let plans = bench
+        .items(thread)
+        .await
+        .iter()
+        .filter(|item| matches!(item.content, ItemContent::Plan { .. }))
+        .count();
     assert_eq!(plans, 2);
 }

@@ -119,7 +119,7 @@ async fn a_hook_for_one_name_is_a_hook_for_all_names_of_the_tool() {
 #[tokio::test]
 async fn a_notification_says_only_what_it_is_given() {
     let place = tempdir().unwrap();
-    let command = r#"env | grep '^HANZO' | sort > seen; cat > stdin"#;
+    let command = "env | grep '^HANZO' | sort > seen; cat > stdin";
     let hooks = hooks_in(place.path(), vec![Hook::new(HookEvent::Notification, command)]);
     let notice = Notice { tool: "memory.remember", aliases: vec![], session: "s", summary: None };
     assert!(hooks.notify(&notice).await.is_empty());

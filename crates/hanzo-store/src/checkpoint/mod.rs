@@ -161,7 +161,7 @@ impl Checkpointer {
 
     /// Makes a checkpoint of the workspace as it is.
     pub async fn take(&self) -> Result<Checkpoint, StoreError> {
-        self.blocking("make a checkpoint of", |inner| inner.take()).await
+        self.blocking("make a checkpoint of", Inner::take).await
     }
 
     /// What changed from one checkpoint to another, by path. What either left out is not in it.

@@ -115,7 +115,8 @@ fn fence(text: &mut String, language: &str, content: &str) {
 }
 
 fn quote(content: &str) -> String {
-    plain(content).lines().map(|line| format!("> {line}\n")).collect::<String>().trim_end().to_owned()
+    let quoted: Vec<String> = plain(content).lines().map(|line| format!("> {line}")).collect();
+    quoted.join("\n")
 }
 
 /// The text without what would steer a terminal that shows the document.

@@ -25,7 +25,7 @@ use crate::{Holder, Lease, StoreError};
 const BEAT: Duration = Duration::from_secs(10);
 
 /// How long a holder on another machine keeps a lease it does not renew.
-const EXPIRY: Duration = Duration::from_secs(60);
+const EXPIRY: Duration = Duration::from_mins(1);
 
 const CLAIM: &str = "open the thread for writing";
 

@@ -51,9 +51,10 @@ pub(super) async fn open(
     make_directory(directory)?;
     let path = directory.join(FILE);
     let mut report = OpenReport::default();
-    let opened = match rescue::is_suspect(&path) {
-        true => check_then_connect(&path, &mut report).await,
-        false => connect(&path, &mut report).await,
+    let opened = if rescue::is_suspect(&path) {
+        check_then_connect(&path, &mut report).await
+    } else {
+        connect(&path, &mut report).await
     };
     let mut opened = match opened {
         Err(StoreError::Damaged { reason, .. }) => rescue::replace(&path, &reason, &mut report).await?,

@@ -116,7 +116,7 @@ pub(super) async fn items(
     script.bind(one_more(limit));
     let mut rows = script.run(connection, ITEMS).await?.rows;
     let more = take_extra(&mut rows, limit);
-    let column = if matches!(query.from, ItemsFrom::After(_)) { 1 } else { 0 };
+    let column = usize::from(matches!(query.from, ItemsFrom::After(_)));
     let next = rows
         .last()
         .filter(|_| more)

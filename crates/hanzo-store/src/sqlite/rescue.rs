@@ -81,8 +81,7 @@ struct Saved {
 async fn save(from: &Path, into: &mut Connection) -> Option<Saved> {
     let mut source = SqliteConnectOptions::new().filename(from).foreign_keys(false).connect().await.ok()?;
     let mut saved = Saved::default();
-    let mut known = BTreeMap::new();
-    let any = save_all(&mut source, into, &mut saved, &mut known).await;
+    let any = save_all(&mut source, into, &mut saved).await;
     let _ = source.close().await;
     any.then_some(saved)
 }
@@ -114,27 +113,19 @@ const CHECKPOINTS: Table = Table {
     columns: 5,
 };
 
-async fn save_all(
-    source: &mut Connection,
-    into: &mut Connection,
-    saved: &mut Saved,
-    known: &mut BTreeMap<i64, ()>,
-) -> bool {
+async fn save_all(source: &mut Connection, into: &mut Connection, saved: &mut Saved) -> bool {
     let threads = copy(source, into, &THREADS, saved, |row| {
         let plausible = bytes(row, 1)?.len() == 16 && row.try_get::<String, _>(2).is_ok();
         plausible.then_some(())
     })
     .await;
-    for key in &threads {
-        known.insert(*key, ());
-    }
     let mut orphans = BTreeMap::new();
     let items = copy(source, into, &ITEMS, saved, |row| {
         let item: Item = serde_json::from_slice(&bytes(row, 7)?).ok()?;
         let key: i64 = row.try_get(1).ok()?;
         let seq: i64 = row.try_get(0).ok()?;
         let consistent = seq >> PLACE_BITS == key && bytes(row, 2)? == item.id.as_uuid().as_bytes();
-        if consistent && !known.contains_key(&key) {
+        if consistent && !threads.contains(&key) {
             orphans.insert(key, item.thread_id);
         }
         consistent.then_some(())

@@ -13,7 +13,7 @@ pub(super) const VERSION: i64 = 1;
 pub(super) const NAMES: i64 = 12;
 
 /// What takes schema `n` to `n + 1`, from an empty file on. Never edited once released: a change is another entry.
-const MIGRATIONS: [&str; VERSION as usize] = ["
+const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE IF NOT EXISTS threads (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         id BLOB NOT NULL UNIQUE,
@@ -104,3 +104,13 @@ pub(super) const NEW_INDEX: &str = "
         text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
     );
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_migrations_as_versions() {
+        assert_eq!(i64::try_from(MIGRATIONS.len()), Ok(VERSION));
+    }
+}

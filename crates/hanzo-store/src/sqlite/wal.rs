@@ -41,7 +41,8 @@ pub(super) async fn checkpoint(connection: &mut Connection) -> Result<(), StoreE
         .map_err(|error| script_error("sync the database", &error))
 }
 
-const HEADER: u64 = 32;
+const HEADER_BYTES: usize = 32;
+const HEADER: u64 = HEADER_BYTES as u64;
 const FRAME_HEADER: usize = 24;
 
 /// What a log holds by its own account, before SQLite has checked it.
@@ -59,7 +60,7 @@ pub(super) struct Claimed {
 pub(super) fn claimed(database: &Path) -> Option<Claimed> {
     let mut file = File::open(beside(database, "-wal")).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut header = [0; HEADER as usize];
+    let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header).ok()?;
     let page = u64::from(word(&header, 8));
     if !(512..=65_536).contains(&page) {
@@ -133,7 +134,7 @@ pub(super) async fn torn(
 /// Whether the checksum of a frame continues that of the frame before it.
 fn fits_the_frame_before(database: &Path, frame: u64, number: u64) -> Option<bool> {
     let mut file = File::open(beside(database, "-wal")).ok()?;
-    let mut header = [0; HEADER as usize];
+    let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header).ok()?;
     let big_endian = word(&header, 0) & 1 == 1;
     let mut before = [0; 8];

@@ -22,7 +22,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 async fn content_is_kept_once_and_read_back() {
     let place = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(place.path().join("blobs")).unwrap();
-    let contents: [&[u8]; 3] = [b"", b"hello", &[0xff; 100_000]];
+    let large = vec![0xff; 100_000];
+    let contents: [&[u8]; 3] = [b"", b"hello", &large];
     for content in contents {
         let hash = blobs.put(content).await.unwrap();
         assert_eq!(hash, ContentHash::of(content));
@@ -59,7 +60,7 @@ async fn a_sweep_takes_what_is_old_and_not_referred_to() {
     let blobs = FileBlobs::open(place.path()).unwrap();
     let kept = blobs.put(b"kept").await.unwrap();
     let old = blobs.put(b"old").await.unwrap();
-    let day = Duration::from_secs(24 * 3600);
+    let day = Duration::from_hours(24);
     for file in files(place.path()) {
         let file = std::fs::File::options().write(true).open(file).unwrap();
         file.set_modified(SystemTime::now() - 2 * day).unwrap();
@@ -85,11 +86,11 @@ async fn many_who_keep_the_same_content_leave_one_file() {
     let tasks: Vec<_> = (0..32)
         .map(|_| {
             let blobs = blobs.clone();
-            tokio::spawn(async move { blobs.put(&[7; 50_000]).await.unwrap() })
+            tokio::spawn(async move { blobs.put(&vec![7; 50_000]).await.unwrap() })
         })
         .collect();
     for task in tasks {
-        assert_eq!(task.await.unwrap(), ContentHash::of(&[7; 50_000]));
+        assert_eq!(task.await.unwrap(), ContentHash::of(&vec![7; 50_000]));
     }
     assert_eq!(files(place.path()).len(), 1, "no unfinished file is left");
 }

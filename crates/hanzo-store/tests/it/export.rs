@@ -38,6 +38,7 @@ fn content() -> impl Strategy<Value = ItemContent> {
                 ItemContent::ToolCall(ToolCallItem {
                     call_id: ToolCallId::new("call"),
                     tool,
+                    called_as: None,
                     arguments,
                     effect: None,
                     status: ToolCallStatus::Completed,
@@ -209,8 +210,8 @@ fn what_compaction_drops_is_archived_one_message_per_line() {
     let mut files = Vec::new();
     for _ in 0..3 {
         let file = archive(&directory, &messages).unwrap();
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(name.starts_with("20") && name.ends_with(".jsonl"), "{name}");
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with("20") && file.extension().unwrap() == "jsonl", "{name}");
         let text = std::fs::read_to_string(&file).unwrap();
         let read: Vec<Message> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(read, messages);

@@ -50,6 +50,7 @@ pub fn call(thread: ThreadId, status: ToolCallStatus) -> Item {
         ItemContent::ToolCall(ToolCallItem {
             call_id: ToolCallId::new("call_1"),
             tool: "fs.read".into(),
+            called_as: None,
             arguments: r#"{"path":"src/parser.rs"}"#.into(),
             effect: Some(Effect::Read),
             status,

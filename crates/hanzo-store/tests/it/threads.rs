@@ -57,7 +57,7 @@ async fn threads_are_listed_newest_change_first_in_pages_by_workspace() {
     assert_eq!(listed, expected);
     let children = ThreadFilter { parent: Some(ids[0]), ..ThreadFilter::default() };
     let children = store.threads(children).await.unwrap().entries;
-    assert_eq!(children.iter().map(|record| record.id()).collect::<Vec<_>>(), [child_id]);
+    assert_eq!(children.iter().map(hanzo_store::ThreadRecord::id).collect::<Vec<_>>(), [child_id]);
     let wrong = ThreadFilter { cursor: Some("yesterday".into()), ..ThreadFilter::default() };
     assert!(matches!(store.threads(wrong).await, Err(StoreError::Invalid { .. })));
 }

@@ -352,16 +352,49 @@ async fn a_remote_caller_reads_the_workspace_only() {
 }
 
 #[tokio::test]
-async fn a_write_outside_that_only_the_mode_allows_stops_at_the_wall() {
-    let world = World::new();
-    let (gate, runs) = world.gate();
-    // A policy whose mode for writers is `allow` says nothing about files outside.
-    let policy = hanzo_permissions::Policy { mode: hanzo_permissions::Decision::Allow, ..Default::default() };
-    let gate = gate.with_policy(policy);
-    let gated = send(&gate, &world.step, &write("/etc/hosts"), &yes(), &Watch::default()).await;
-    assert_eq!((gated.refusal, runs.load(Ordering::SeqCst)), (Some(Refusal::Sandbox), 0));
-    assert!(gated.result.is_error && gated.result.output.contains("/etc/hosts"), "{}", gated.result.output);
-    assert_eq!(send(&gate, &world.step, &write("a.rs"), &no(), &Watch::default()).await.refusal, None);
+async fn a_write_outside_needs_a_consent_that_was_given_for_it() {
+    use hanzo_permissions::{Decision, Policy};
+    // Neither a mode of `allow`, nor `Edit` without a file, nor all editing granted in the thread.
+    let anything = Policy { mode: Decision::Allow, ..Policy::default() };
+    for (allow, policy) in
+        [(vec!["Edit"], None), (vec!["fs.*"], None), (vec!["*"], None), (vec![], Some(anything))]
+    {
+        let world = World { allow, ..World::new() };
+        let (gate, runs) = world.gate();
+        let gate = match policy {
+            Some(policy) => gate.with_policy(policy),
+            None => gate,
+        };
+        let person = no();
+        assert_eq!(send(&gate, &world.step, &write("a.rs"), &person, &Watch::default()).await.refusal, None);
+        assert!(person.asked().is_empty());
+        let gated = send(&gate, &world.step, &write("/etc/hosts"), &person, &Watch::default()).await;
+        assert_eq!((gated.refusal, person.asked().len()), (Some(Refusal::Person), 1));
+        let headless = crate::gate::GateStep { attendance: Attendance::Headless, ..world.step.clone() };
+        let gated = send(&gate, &headless, &write("/etc/hosts"), &person, &Watch::default()).await;
+        assert_eq!((gated.refusal, runs.load(Ordering::SeqCst)), (Some(Refusal::NeedsPerson), 1));
+    }
+    let named = World { allow: vec!["Edit(/etc/hosts)"], ..World::new() };
+    assert_eq!(named.run(&write("/etc/hosts"), &no()).await.refusal, None);
+}
+
+#[test]
+fn the_wall_stands_behind_all_consent_that_names_no_file() {
+    use hanzo_protocol::tool::{Effect, Place, Reach, ReachedPath};
+
+    use crate::gate::policy::Consent;
+    use crate::gate::steps::wall;
+    let path = ReachedPath { given: "x".into(), real: "/etc/x".into(), place: Place::Outside };
+    let reach = Reach { paths: vec![path], ..Reach::new("fs.write", Effect::Write) };
+    let step = World::new().step;
+    for consent in [Consent::Reader, Consent::Mode, Consent::Question, Consent::Sandbox] {
+        let refused = wall(&step, &reach, &consent).unwrap_err();
+        assert_eq!(refused.error.code, ErrorCode::SandboxDenied);
+        assert!(refused.error.message.contains("`/etc/x`"), "{}", refused.error.message);
+    }
+    for consent in [Consent::Rule, Consent::Person("test".into()), Consent::Posture(Posture::Auto)] {
+        assert_eq!(wall(&step, &reach, &consent), Ok(()));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,6 +426,14 @@ async fn a_long_result_is_cut_and_the_whole_is_kept() {
     assert_eq!(gated.result.output.chars().count(), 50_000);
     let full = gated.full_output.unwrap();
     assert!(gated.result.output.contains(full.as_str()));
+    // Also with a note behind it.
+    let world = World::new();
+    let (gate, _) = world.gate();
+    for _ in 0..7 {
+        let long = call("probe", &json!({"length": 60_000}));
+        let gated = send(&gate, &world.step, &long, &yes(), &Watch::default()).await;
+        assert_eq!(gated.result.output.chars().count(), 50_000);
+    }
 }
 
 #[tokio::test]

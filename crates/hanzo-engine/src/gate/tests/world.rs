@@ -23,8 +23,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::capability::Capabilities;
-use crate::gate::{Answered, Asker, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated};
-use crate::parts::{RuleSaver, SandboxState};
+use crate::gate::{
+    Answered, Asker, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated, RuleSaver, SandboxState,
+};
 
 /// A tool that reaches what its arguments say and counts how often it ran.
 pub(super) struct Probe {
