@@ -104,7 +104,8 @@ fn bench(selection: &[&str]) -> Result<()> {
 fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
-    oracles::run_sdks()
+    oracles::run_sdks()?;
+    oracles::file_tools()
 }
 
 fn soak() -> Result<()> {
