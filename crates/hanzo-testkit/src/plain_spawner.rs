@@ -29,7 +29,7 @@ impl PlainSpawner {
         Self { workspace: workspace.into() }
     }
 
-    fn start(&self, request: SpawnRequest) -> Result<PlainProcess, SpawnError> {
+    fn start(&self, request: &SpawnRequest) -> Result<PlainProcess, SpawnError> {
         let Streams::Pipes { stdin } = request.streams else {
             return Err(SpawnError::Unsupported("a terminal".into()));
         };
@@ -79,7 +79,7 @@ impl Spawner for PlainSpawner {
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        Box::pin(async move { Ok(Box::new(self.start(request)?) as Box<dyn Process>) })
+        Box::pin(async move { Ok(Box::new(self.start(&request)?) as Box<dyn Process>) })
     }
 }
 

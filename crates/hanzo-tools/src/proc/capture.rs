@@ -286,7 +286,7 @@ mod tests {
             let mut capture = Capture::new(directory.path().into(), limit);
             let mut expected = Vec::new();
             for (index, size) in sizes.iter().enumerate() {
-                let bytes: Vec<u8> = (0..*size).map(|at| (at * 31 + index * 7 + at / 251) as u8).collect();
+                let bytes: Vec<u8> = (0..*size).map(|at| u8::try_from((at * 31 + index * 7 + at / 251) % 256).unwrap()).collect();
                 capture.push(&bytes);
                 expected.extend(bytes);
             }
@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn the_last_lines_are_found() {
         let mut capture = Capture::new(std::env::temp_dir(), 1 << 20);
-        let text: String = (0..30_000).map(|number| format!("line {number}\n")).collect();
+        let lines: Vec<String> = (0..30_000).map(|number| format!("line {number}\n")).collect();
+        let text = lines.concat();
         capture.push(text.as_bytes());
         for lines in [1, 2, 100, 20_000, 40_000] {
             let offset = capture.offset_of_last_lines(lines, 1 << 20).unwrap();
@@ -329,10 +330,10 @@ mod tests {
     fn a_disk_that_takes_nothing_loses_the_middle_and_says_so() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut capture = Capture::new(file.path().into(), 1 << 20);
-        capture.push(&[b'a'; MEMORY]);
+        capture.push(&vec![b'a'; MEMORY]);
         assert_eq!(capture.fault(), None);
-        capture.push(&[b'b'; MEMORY]);
-        capture.push(&[b'c'; MEMORY]);
+        capture.push(&vec![b'b'; MEMORY]);
+        capture.push(&vec![b'c'; MEMORY]);
         assert!(capture.fault().is_some());
         assert_eq!(capture.dropped(), MEMORY as u64);
         assert_eq!(capture.last(3), b"ccc");

@@ -123,8 +123,8 @@ pub(super) struct ExecOutput {
 
 impl Action for Exec {
     const NAME: &'static str = "exec";
-    const SUMMARY: &'static str = "run a command; after `wait` (45 s) it goes on in the background";
-    const EXAMPLE: &'static str = r#"{"command":"cargo test 2>&1 | tail -20","timeout":300}"#;
+    const SUMMARY: &'static str = "run; after 45 s it goes on in background";
+    const EXAMPLE: &'static str = r#"{"command":"cargo test","timeout":300}"#;
     const WORST: Effect = Effect::Execute;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[
         ("cmd", "command"),
@@ -133,6 +133,8 @@ impl Action for Exec {
         ("workdir", "cwd"),
         ("run_in_background", "background"),
     ];
+    const HIDDEN: &'static [&'static str] = &["env", "wait", "detach"];
+    const QUIET: &'static [&'static str] = &["pty"];
     type Input = ExecInput;
     type Output = ExecOutput;
 

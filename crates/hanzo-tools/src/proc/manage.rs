@@ -50,8 +50,9 @@ struct Listed {
 
 impl Action for Ps {
     const NAME: &'static str = "ps";
-    const SUMMARY: &'static str = "list this thread's processes";
+    const SUMMARY: &'static str = "list processes";
     const EXAMPLE: &'static str = r#"{"filter":"running"}"#;
+    const HIDDEN: &'static [&'static str] = &["filter"];
     type Input = PsInput;
     type Output = PsOutput;
 
@@ -113,10 +114,12 @@ impl StandingOutput {
 
 impl Action for Kill {
     const NAME: &'static str = "kill";
-    const SUMMARY: &'static str = "end a process and all it started";
+    const SUMMARY: &'static str = "end one and all it started";
     const EXAMPLE: &'static str = r#"{"proc_id":"proc_1"}"#;
     const WORST: Effect = Effect::Execute;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("pid", "proc_id"), ("ref", "proc_id")];
+    const HIDDEN: &'static [&'static str] = &["signal"];
+    const QUIET: &'static [&'static str] = &["proc_id"];
     type Input = KillInput;
     type Output = StandingOutput;
 
@@ -234,9 +237,10 @@ pub(super) struct LogsOutput {
 
 impl Action for Logs {
     const NAME: &'static str = "logs";
-    const SUMMARY: &'static str = "what a process wrote; waits for its end up to `wait`";
+    const SUMMARY: &'static str = "all its output";
     const EXAMPLE: &'static str = r#"{"proc_id":"proc_1","tail":50}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("pid", "proc_id"), ("ref", "proc_id")];
+    const QUIET: &'static [&'static str] = &["proc_id"];
     type Input = LogsInput;
     type Output = LogsOutput;
 
@@ -356,10 +360,12 @@ pub(super) struct WriteInput {
 
 impl Action for Write {
     const NAME: &'static str = "write";
-    const SUMMARY: &'static str = "write to a background or pty process";
+    const SUMMARY: &'static str = "to a background or pty one";
     const EXAMPLE: &'static str = r#"{"proc_id":"proc_1","stdin":"yes\n"}"#;
     const WORST: Effect = Effect::Execute;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("input", "stdin"), ("text", "stdin")];
+    const HIDDEN: &'static [&'static str] = &["close"];
+    const QUIET: &'static [&'static str] = &["proc_id"];
     type Input = WriteInput;
     type Output = StandingOutput;
 

@@ -64,15 +64,13 @@ impl Default for ProcOptions {
 
 /// The tool, to be given a host.
 pub fn tool() -> ToolBuilder {
-    UnifiedTool::builder(
-        "proc",
-        "Programs, in a sandbox: they write to the workspace and /tmp only. Long output is cut in the middle; logs has all.",
-    )
-    .action(exec::Exec)
-    .action(manage::Ps)
-    .action(manage::Kill)
-    .action(manage::Logs)
-    .action(manage::Write)
+    UnifiedTool::builder("proc", "Programs, in a sandbox: they write the workspace and /tmp only.")
+        .action(exec::Exec)
+        .action(manage::Ps)
+        .action(manage::Kill)
+        .action(manage::Logs)
+        .action(manage::Write)
+        .example_of("exec")
 }
 
 /// A number of seconds, as JSON has it.

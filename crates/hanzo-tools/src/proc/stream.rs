@@ -36,7 +36,7 @@ impl Reader {
     pub(crate) async fn readable(&self) {
         if self.0.readable().await.is_err() {
             // The runtime is going away, and we with it.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -48,11 +48,13 @@ impl HeadOutput {
 
 impl Action for CommitAction {
     const NAME: &'static str = "commit";
-    const SUMMARY: &'static str = "commit what is staged, or paths, or all; hooks do not run";
+    const SUMMARY: &'static str = "staged, paths or all";
     const EXAMPLE: &'static str = r#"{"message":"Fix the parser","paths":["src/parse.rs"]}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
     const INTENTS: Option<&'static [Intent]> = Some(&[Intent::Apply, Intent::Ship]);
+    const HIDDEN: &'static [&'static str] = &["cwd"];
+    const QUIET: &'static [&'static str] = &["all"];
     type Input = CommitInput;
     type Output = HeadOutput;
 
@@ -106,11 +108,13 @@ pub(super) struct CheckoutInput {
 
 impl Action for Checkout {
     const NAME: &'static str = "checkout";
-    const SUMMARY: &'static str = "switch to ref; with paths, restore those files from it";
+    const SUMMARY: &'static str = "switch; with paths restore";
     const EXAMPLE: &'static str = r#"{"ref":"fix-1","create":true}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] =
         &[("path", "paths"), ("files", "paths"), ("file", "paths"), ("branch", "ref")];
+    const HIDDEN: &'static [&'static str] = &["cwd"];
+    const QUIET: &'static [&'static str] = &["ref", "create"];
     type Input = CheckoutInput;
     type Output = HeadOutput;
 

@@ -19,6 +19,7 @@ pub(super) struct Config;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigInput {
+    #[schemars(with = "Option<String>")]
     op: Option<Op>,
     name: Option<String>,
     value: Option<String>,
@@ -46,9 +47,10 @@ impl Config {
 
 impl Action for Config {
     const NAME: &'static str = "config";
-    const SUMMARY: &'static str = "op get (name), set (name,value; asks the user), unset";
+    const SUMMARY: &'static str = "get,set";
     const EXAMPLE: &'static str = r#"{"op":"get","name":"user.name"}"#;
     const WORST: Effect = Effect::Write;
+    const HIDDEN: &'static [&'static str] = &["cwd", "value"];
     type Input = ConfigInput;
     type Output = ConfigOutput;
 
@@ -86,35 +88,29 @@ impl Action for Config {
             }
             other => return Err(other.unknown("get, list, set, unset")),
         }
-        let entries = match &input.name {
-            Some(key) => {
-                let key = name("name", key)?;
-                let ran = git.try_run(Access::Read, ["config", "--null", "--get-all", key], None).await?;
-                if ran.code == 1 && ran.stderr.is_empty() {
-                    return Err(ToolError::new(
-                        ErrorCode::NotFound,
-                        format!("git has no setting `{key}` here"),
-                    ));
-                }
-                if ran.code != 0 {
-                    return Err(failure(&ran));
-                }
-                let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-                let entry = |value: &str| ConfigEntry { name: key.to_owned(), value: value.to_owned() };
-                text.split_terminator('\0').map(entry).collect()
+        let entries = if let Some(key) = &input.name {
+            let key = name("name", key)?;
+            let ran = git.try_run(Access::Read, ["config", "--null", "--get-all", key], None).await?;
+            if ran.code == 1 && ran.stderr.is_empty() {
+                return Err(ToolError::new(ErrorCode::NotFound, format!("git has no setting `{key}` here")));
             }
-            None => {
-                let text = git.text(Access::Read, ["config", "--null", "--list"]).await?;
-                let entry = |record: &str| {
-                    let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
-                    ConfigEntry { name: name.to_owned(), value: value.to_owned() }
-                };
-                // What we set ourselves on the command line comes last and is nobody's setting.
-                let ours = super::git::hardened();
-                let all: Vec<ConfigEntry> = text.split_terminator('\0').map(entry).collect();
-                let own = all.len().saturating_sub(ours);
-                all.into_iter().take(own).collect()
+            if ran.code != 0 {
+                return Err(failure(&ran));
             }
+            let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+            let entry = |value: &str| ConfigEntry { name: key.to_owned(), value: value.to_owned() };
+            text.split_terminator('\0').map(entry).collect()
+        } else {
+            let text = git.text(Access::Read, ["config", "--null", "--list"]).await?;
+            let entry = |record: &str| {
+                let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
+                ConfigEntry { name: name.to_owned(), value: value.to_owned() }
+            };
+            // What we set ourselves on the command line comes last and is nobody's setting.
+            let ours = super::git::hardened();
+            let all: Vec<ConfigEntry> = text.split_terminator('\0').map(entry).collect();
+            let own = all.len().saturating_sub(ours);
+            all.into_iter().take(own).collect()
         };
         Ok(Answer::new(ConfigOutput { entries }).by("git"))
     }
@@ -172,9 +168,10 @@ async fn talk(call: &Call<'_>, input: RemoteInput, verb: &[&str]) -> Result<Answ
 
 impl Action for Fetch {
     const NAME: &'static str = "fetch";
-    const SUMMARY: &'static str = "get commits from a remote";
+    const SUMMARY: &'static str = "from origin";
     const EXAMPLE: &'static str = r#"{"remote":"origin"}"#;
     const WORST: Effect = Effect::Network;
+    const HIDDEN: &'static [&'static str] = &["cwd", "remote", "ref"];
     type Input = RemoteInput;
     type Output = RemoteOutput;
 
@@ -193,10 +190,12 @@ impl Action for Fetch {
 
 impl Action for Push {
     const NAME: &'static str = "push";
-    const SUMMARY: &'static str = "give commits to a remote";
+    const SUMMARY: &'static str = "to origin";
     const EXAMPLE: &'static str = r#"{"ref":"main"}"#;
     const WORST: Effect = Effect::Network;
     const INTENTS: Option<&'static [Intent]> = Some(&[Intent::Ship]);
+    const HIDDEN: &'static [&'static str] = &["cwd", "remote"];
+    const QUIET: &'static [&'static str] = &["ref"];
     type Input = RemoteInput;
     type Output = RemoteOutput;
 

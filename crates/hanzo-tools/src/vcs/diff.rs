@@ -54,9 +54,11 @@ pub(super) struct FileCounts {
 
 impl Action for Diff {
     const NAME: &'static str = "diff";
-    const SUMMARY: &'static str = "unified diff, for apply and fs.apply_patch";
-    const EXAMPLE: &'static str = r#"{"ref":"HEAD~1","paths":["src"]}"#;
+    const SUMMARY: &'static str = "unified, as apply and fs.apply_patch take it";
+    const EXAMPLE: &'static str = r#"{"ref":"HEAD~1"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "stat"];
+    const QUIET: &'static [&'static str] = &["ref", "cursor"];
     type Input = DiffInput;
     type Output = DiffOutput;
 
@@ -143,10 +145,12 @@ pub(super) struct ApplyOutput {
 
 impl Action for Apply {
     const NAME: &'static str = "apply";
-    const SUMMARY: &'static str = "apply a unified diff, all or nothing";
+    const SUMMARY: &'static str = "a diff";
     const EXAMPLE: &'static str = r#"{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("diff", "patch")];
+    const HIDDEN: &'static [&'static str] = &["cwd", "index"];
+    const QUIET: &'static [&'static str] = &["patch"];
     type Input = ApplyInput;
     type Output = ApplyOutput;
 
@@ -232,9 +236,11 @@ pub(super) struct ShowOutput {
 
 impl Action for Show {
     const NAME: &'static str = "show";
-    const SUMMARY: &'static str = "a commit with its diff, or a file as it was (ref HEAD:path)";
+    const SUMMARY: &'static str = "commit, or HEAD:file";
     const EXAMPLE: &'static str = r#"{"ref":"HEAD~2:src/main.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "paths"];
+    const QUIET: &'static [&'static str] = &["ref", "cursor"];
     type Input = ShowInput;
     type Output = ShowOutput;
 

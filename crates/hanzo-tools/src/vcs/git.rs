@@ -319,7 +319,7 @@ impl JsonSchema for Paths {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+        json_schema!({"type": ["array", "string"], "items": {"type": "string"}})
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) const COMMIT_FORMAT: &str = "--format=%H%x1f%an <%ae>%x1f%aI%x1f%D%x1
 
 /// A commit.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "the field is what a caller sees")]
 pub(super) struct Commit {
     commit: String,
     author: String,
@@ -72,9 +73,11 @@ pub(super) struct LogOutput {
 
 impl Action for Log {
     const NAME: &'static str = "log";
-    const SUMMARY: &'static str = "commits, newest first (limit 20)";
+    const SUMMARY: &'static str = "commits";
     const EXAMPLE: &'static str = r#"{"limit":5,"paths":"src/lib.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd"];
+    const QUIET: &'static [&'static str] = &["ref", "cursor"];
     type Input = LogInput;
     type Output = LogOutput;
 
@@ -145,9 +148,10 @@ struct Hunk {
 
 impl Action for Blame {
     const NAME: &'static str = "blame";
-    const SUMMARY: &'static str = "who last changed which lines (limit 200)";
+    const SUMMARY: &'static str = "who wrote it";
     const EXAMPLE: &'static str = r#"{"paths":"src/main.rs","line":10,"limit":20}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "line", "limit", "ref"];
     type Input = BlameInput;
     type Output = BlameOutput;
 
@@ -214,11 +218,11 @@ fn hunks(bytes: &[u8], first: u64, limit: u64) -> (Vec<Hunk>, bool) {
         }
         let (word, rest) = row.split_once(' ').unwrap_or((row, ""));
         match word {
-            "author" => known.entry(commit.clone()).or_default().author = rest.to_owned(),
+            "author" => rest.clone_into(&mut known.entry(commit.clone()).or_default().author),
             "author-time" => known.entry(commit.clone()).or_default().time = rest.parse().unwrap_or(0),
-            "summary" => known.entry(commit.clone()).or_default().subject = rest.to_owned(),
+            "summary" => rest.clone_into(&mut known.entry(commit.clone()).or_default().subject),
             hash if hash.len() >= 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                commit = hash.to_owned();
+                hash.clone_into(&mut commit);
                 line = rest.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
             }
             _ => {}

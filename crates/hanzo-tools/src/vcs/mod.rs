@@ -14,7 +14,7 @@ mod status;
 
 /// The tool, to be given a host.
 pub fn tool() -> ToolBuilder {
-    UnifiedTool::builder("vcs", "Git. Paths are relative to the workspace.")
+    UnifiedTool::builder("vcs", "Git, in the workspace.")
         .action(status::Status)
         .action(diff::Diff)
         .action(diff::Apply)
@@ -29,4 +29,5 @@ pub fn tool() -> ToolBuilder {
         .action(config::Config)
         .action(config::Fetch)
         .action(config::Push)
+        .example_of("diff")
 }

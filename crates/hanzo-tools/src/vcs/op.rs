@@ -2,13 +2,12 @@
 
 use hanzo_protocol::envelope::ToolError;
 use hanzo_protocol::tool::Effect;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::git::invalid;
 
-// Not a doc comment: every byte of it would be in every request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Op {
     #[default]

@@ -19,6 +19,7 @@ pub(super) struct Branch;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BranchInput {
+    #[schemars(with = "Option<String>")]
     op: Option<Op>,
     name: Option<String>,
     /// New name
@@ -50,9 +51,11 @@ struct BranchEntry {
 
 impl Action for Branch {
     const NAME: &'static str = "branch";
-    const SUMMARY: &'static str = "op list, create (name,ref), delete (name,force), rename (name,to)";
+    const SUMMARY: &'static str = "list,create,delete,rename";
     const EXAMPLE: &'static str = r#"{"op":"create","name":"fix-1"}"#;
     const WORST: Effect = Effect::Write;
+    const HIDDEN: &'static [&'static str] = &["cwd", "to", "force"];
+    const QUIET: &'static [&'static str] = &["ref"];
     type Input = BranchInput;
     type Output = BranchOutput;
 
@@ -115,6 +118,7 @@ pub(super) struct Stash;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StashInput {
+    #[schemars(with = "Option<String>")]
     op: Option<Op>,
     message: Option<String>,
     /// Commit, branch or a..b
@@ -140,10 +144,11 @@ struct StashEntry {
 
 impl Action for Stash {
     const NAME: &'static str = "stash";
-    const SUMMARY: &'static str = "op list, push (message; all: untracked too), pop, drop (ref stash@{0})";
+    const SUMMARY: &'static str = "list,push,pop,drop";
     const EXAMPLE: &'static str = r#"{"op":"push","message":"half done"}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::git::PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "message", "ref", "all", "paths"];
     type Input = StashInput;
     type Output = StashOutput;
 
@@ -190,6 +195,7 @@ pub(super) struct Worktree;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorktreeInput {
+    #[schemars(with = "Option<String>")]
     op: Option<Op>,
     paths: Option<Paths>,
     /// Commit, branch or a..b
@@ -217,10 +223,11 @@ struct WorktreeEntry {
 
 impl Action for Worktree {
     const NAME: &'static str = "worktree";
-    const SUMMARY: &'static str = "op list, add (paths; name: new branch; ref), remove (paths)";
+    const SUMMARY: &'static str = "list,add,remove";
     const EXAMPLE: &'static str = r#"{"op":"add","paths":"trees/fix","name":"fix-2"}"#;
     const WORST: Effect = Effect::Write;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = super::git::PATH_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["cwd", "ref", "name", "force"];
     type Input = WorktreeInput;
     type Output = WorktreeOutput;
 

@@ -94,8 +94,9 @@ impl Change {
 
 impl Action for Status {
     const NAME: &'static str = "status";
-    const SUMMARY: &'static str = "branch and changed files";
+    const SUMMARY: &'static str = "branch, changed files";
     const EXAMPLE: &'static str = "{}";
+    const HIDDEN: &'static [&'static str] = &["cwd"];
     type Input = StatusInput;
     type Output = StatusOutput;
 

@@ -92,8 +92,8 @@ async fn long_output_keeps_both_ends_and_the_rest_is_read_by_pages() {
             break;
         }
     }
-    let expected: String = (1..=200_000).map(|number| format!("{number}\n")).collect();
-    assert!(all == expected, "every byte is there once");
+    let expected: Vec<String> = (1..=200_000).map(|number| format!("{number}\n")).collect();
+    assert!(all == expected.concat(), "every byte is there once");
 
     let tail = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "tail": 3})).await;
     assert_eq!(tail["stdout"], "199998\n199999\n200000\n");
@@ -114,8 +114,8 @@ async fn a_command_goes_to_the_background_and_loses_nothing() {
 
     let end = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "wait": 10})).await;
     assert_eq!((&end["status"], &end["exit_code"]), (&json!("exited"), &json!(0)));
-    let expected: String = (1..=8).map(|number| format!("line {number}\n")).collect();
-    assert_eq!(end["stdout"], expected);
+    let expected: Vec<String> = (1..=8).map(|number| format!("line {number}\n")).collect();
+    assert_eq!(end["stdout"], expected.concat());
     assert_eq!(end["stderr"], "e1\ne2\ne3\ne4\ne5\ne6\ne7\ne8\n");
 }
 
@@ -125,7 +125,7 @@ async fn the_bash_of_other_vocabularies_waits_as_long_as_it_is_told_and_then_goe
     let bash = json!({"command": "sleep 0.5; echo done"});
     for (wait, status) in [
         (Duration::from_millis(200), "running"),
-        (Duration::from_secs(60), "exited"),
+        (Duration::from_mins(1), "exited"),
         (Duration::ZERO, "exited"),
     ] {
         let world = World::with(|options| {
@@ -341,9 +341,8 @@ fn what_a_model_is_told_is_short() {
     let world = World::new();
     for schema in world.tools().schemas() {
         if ["proc", "vcs"].contains(&schema.name.as_str()) {
-            let size = schema.parameters.get().len();
-            assert!(size <= 1200, "{} has {size}: {}", schema.name, schema.parameters);
-            assert!(schema.description.len() <= 1200, "{}", schema.description);
+            let size = serde_json::to_string(&schema).unwrap().len();
+            assert!(size <= 1200, "{} has {size}: {} {}", schema.name, schema.description, schema.parameters);
         }
     }
 }

@@ -215,8 +215,8 @@ async fn history_is_structured_and_paged() {
 #[tokio::test]
 async fn a_long_diff_comes_in_pages_that_make_the_whole() {
     let world = repository();
-    let long: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
-    world.write("one.txt", &long);
+    let long: Vec<String> = (0..20_000).map(|number| format!("line {number}\n")).collect();
+    world.write("one.txt", long.concat());
     let (mut whole, mut call) = (String::new(), vcs("diff", json!({})));
     for _ in 0..20 {
         let page = world.call("vcs", call.clone()).await.envelope.unwrap();
