@@ -1,4 +1,5 @@
 //! The program as a user runs it: the real binary, a home and a workspace of its own for each test.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod bad_input;
 mod basics;

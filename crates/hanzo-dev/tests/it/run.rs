@@ -425,7 +425,8 @@ fn without_a_sandbox_a_command_needs_consent_or_a_posture_that_gives_it() {
 
     let server = Server::start([exec("touch made.txt; echo $CANARY_KEY; sleep 60 &"), Reply::text("yes")]);
     world.user(&format!("{}{off}", settings(&server)));
-    let ran = finish(world.command(&["run", "go", "--posture", "yolo"]).env("CANARY_KEY", "sk-canary-outside"), "");
+    let ran =
+        finish(world.command(&["run", "go", "--posture", "yolo"]).env("CANARY_KEY", "sk-canary-outside"), "");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "yes\n"), "{ran:#?}");
     assert!(world.workspace().join("made.txt").exists());
     assert!(!last_message(&server).contains("sk-canary"), "even outside, keys stay where they are");
