@@ -1,6 +1,7 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these are command-line tools for developers")]
 
+mod agent_bench;
 mod dist;
 mod layering;
 mod oracles;
@@ -27,6 +28,7 @@ Usage: cargo xtask COMMAND
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
   bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  bench agent    Run us in the benchmark of agents that HANZO_BENCH_DIR names, or say how
   soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
   interop        Run the suites of outside programs, the slow ones included
   dist           Build the static binary for shipping and try it in an empty root directory
@@ -51,6 +53,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["layering"] => layering::check(),
         ["requirements"] => requirements::check(),
         ["bench"] => bench(&[]),
+        ["bench", "agent"] => agent_bench::run(),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),
         ["interop"] => interop(),
@@ -97,7 +100,7 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&arguments)
 }
 
-/// The suites of outside programs. Those that are quick and need no packages of Python are part of `test` as well.
+/// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.
 fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;

@@ -13,8 +13,8 @@ use hanzo_protocol::spawn::{
 };
 use hanzo_sandbox::Network;
 use hanzo_sandbox::jail::{
-    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailedChild, Limit,
-    PtySize, Waiter,
+    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailSite,
+    JailedChild, Limit, PtySize, Waiter,
 };
 use tokio::net::unix::pipe;
 
@@ -29,6 +29,12 @@ impl JailSpawner {
     pub fn start(config: JailConfig) -> Result<Self, SpawnError> {
         let network = config.network;
         Ok(Self { jail: Jail::start(config).map_err(spawn_error)?, network })
+    }
+
+    /// Builds the jail at a place that was made before.
+    pub fn build(site: JailSite) -> Result<Self, SpawnError> {
+        let network = site.config().network;
+        Ok(Self { jail: site.build().map_err(spawn_error)?, network })
     }
 
     fn start_process(&self, request: SpawnRequest) -> Result<JailProcess, SpawnError> {

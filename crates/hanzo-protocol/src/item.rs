@@ -63,7 +63,10 @@ pub enum Taint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "most items are calls; a box would cost an allocation each and save nothing")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most items are calls; a box would cost an allocation each and save nothing"
+)]
 pub enum ItemContent {
     /// What the user said, references already resolved.
     UserMessage {

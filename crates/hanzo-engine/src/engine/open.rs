@@ -194,11 +194,8 @@ impl Inner {
     pub(super) async fn delete(&self, id: ThreadId) -> Result<(), EngineError> {
         let store = self.store_of(id);
         self.close(id).await;
-        // Nobody else may be working in it.
-        let lease = store.claim(id, Holder::here(self.parts.program.as_str())).await.map_err(store_failed)?;
-        store.delete_thread(id).await.map_err(store_failed)?;
-        drop(lease);
-        Ok(())
+        // The store refuses when somebody else works in it.
+        store.delete_thread(id).await.map_err(store_failed)
     }
 
     /// Stops a thread and gives it up, if it is open.

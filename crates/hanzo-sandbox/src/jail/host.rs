@@ -121,9 +121,18 @@ impl Command {
 impl Jail {
     /// Starts a supervisor and builds the jail's walls, as high as this machine lets it.
     pub fn start(config: JailConfig) -> Result<Self, JailError> {
+        let base = config.run_dir.clone();
+        Self::start_in(config, || RunDir::create(base.as_deref()))
+    }
+
+    /// As [`start`](Self::start), in a directory that is made, or was, by `run_dir`.
+    pub(super) fn start_in(
+        config: JailConfig,
+        run_dir: impl FnOnce() -> Result<RunDir, JailError>,
+    ) -> Result<Self, JailError> {
         let namespaces = config.facilities.namespaces;
         let first = Launched::new(&config, namespaces)?; // starts while the rest is prepared
-        let run_dir = RunDir::create(config.run_dir.as_deref())?;
+        let run_dir = run_dir()?;
         let mut setup = resolve(&config, &run_dir)?;
         let mut missing = Vec::new();
         match first.settle(&config, &setup, &run_dir) {
