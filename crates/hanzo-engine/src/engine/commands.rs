@@ -80,7 +80,11 @@ impl Inner {
             Action::Help => Ok(registry(handle).help()),
             Action::Compact => {
                 let folded = handle.ask(|reply| Command::Compact { reply }).await?;
-                let text = if folded { "Earlier work was folded into a digest." } else { "There is nothing to fold yet." };
+                let text = if folded {
+                    "Earlier work was folded into a digest."
+                } else {
+                    "There is nothing to fold yet."
+                };
                 Ok(text.to_owned())
             }
             Action::Fork => {
