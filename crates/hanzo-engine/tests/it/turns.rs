@@ -137,7 +137,7 @@ async fn an_input_during_a_turn_waits_or_joins_it_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn what_is_said_while_the_last_answer_streams_is_answered_in_the_same_turn() {
+async fn an_input_that_came_too_late_for_an_interrupted_turn_begins_the_next_one() {
     let brain = Brain::with([Said::AndHangs(vec![text("Wait")]), Said::Whole(done())]);
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
@@ -294,29 +294,21 @@ async fn what_the_user_refers_to_is_part_of_the_message_and_failures_stop_nothin
 
 #[tokio::test]
 async fn content_from_elsewhere_taints_the_turn_and_not_the_next_one() {
-    let brain = Brain::saying(vec![
-        vec![call("1", "far", "{}"), stop(StopReason::ToolUse)],
-        vec![call("2", "send", "{}"), stop(StopReason::ToolUse)],
-        done(),
-    ]);
+    let send = |id: &str| vec![call(id, "send", "{}"), stop(StopReason::ToolUse)];
+    let far = vec![call("1", "far", "{}"), stop(StopReason::ToolUse)];
+    let brain = Brain::saying(vec![far, send("2"), done(), send("3"), done()]);
     let mut setup = Setup::new(brain);
     setup.policy.allow.push(hanzo_permissions::Rule::parse("send").unwrap());
     let bench = setup.engine().await;
     let options = ThreadOptions { attendance: Attendance::Headless, ..ThreadOptions::default() };
     let thread = bench.thread_with(options).await.id;
-    let summary = bench.turn(thread, "Go").await.1.unwrap();
-    let audit = ask!(
-        bench.engine,
-        List,
-        hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) }
-    );
-    let audit = audit.unwrap().entries;
-    let of = |tool: &str| {
-        audit.iter().find(|entry| entry["tool"] == tool).unwrap_or_else(|| panic!("{audit:?}")).clone()
-    };
-    assert_eq!(of("far")["record"].get("taint"), None);
-    assert_eq!(of("send")["record"]["taint"], json!("network"));
-    assert_eq!(summary.refused, u32::from(bench.calls(thread).await[1].status == ToolCallStatus::Denied));
+    bench.turn(thread, "Go").await.1.unwrap();
+    bench.turn(thread, "Again").await.1.unwrap();
+    let list = hanzo_protocol::engine::List { kind: ListKind::Audit, thread_id: Some(thread) };
+    let audit = ask!(bench.engine, List, list).unwrap().entries;
+    // The newest first: the call of the second turn, then those of the first.
+    let taints: Vec<_> = audit.iter().map(|entry| entry["record"].get("taint").cloned()).collect();
+    assert_eq!(taints, [None, Some(json!("network")), None], "{audit:?}");
 }
 
 #[tokio::test]

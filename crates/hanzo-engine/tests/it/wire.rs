@@ -99,6 +99,22 @@ async fn interrupting_aborts_the_request_within_a_fifth_of_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_while_the_last_answer_is_under_way_is_answered_in_the_same_turn() {
+    let server =
+        Server::start([Reply::text("First").after(Duration::from_millis(300)), Reply::text("Second")]);
+    let bench = Setup::new(client(&server, "openai")).engine().await;
+    let thread = bench.thread().await.id;
+    let mut watch = bench.watch(thread).await;
+    bench.say(thread, "Go").await;
+    server.wait_for_requests(1);
+    bench.steer(thread, "Hear this").await;
+    let summary = watch.turn().await.1.unwrap();
+    assert_eq!((summary.ended, summary.steps), (TurnEnd::Completed, 2));
+    let second = String::from_utf8(server.requests()[1].body.clone()).unwrap();
+    assert!(second.find("First").unwrap() < second.find("Hear this").unwrap(), "{second}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_faults_is_survived_and_every_call_reached() {
     for (kind, api) in [("openai", Api::OpenAi), ("anthropic", Api::Anthropic)] {
         let whole = look(5).bytes(api);

@@ -29,6 +29,7 @@ fn content() -> impl Strategy<Value = ItemContent> {
         any::<(String, u64, u64)>().prop_map(|(digest, folded, tokens_saved)| ItemContent::Compaction {
             digest,
             folded,
+            before: None,
             tokens_saved
         }),
         (any::<String>(), any::<String>(), any::<String>(), any::<i64>()).prop_map(
