@@ -239,7 +239,7 @@ fn of_two_writers_with_one_hash_exactly_one_wins() {
 }
 
 #[test]
-fn a_foreign_writer_is_never_overwritten_unseen() {
+fn beside_a_foreign_writer_an_edit_works_or_is_a_conflict_and_leaves_nothing_behind() {
     use std::sync::atomic::AtomicBool;
 
     let stage = Stage::new();
