@@ -105,7 +105,8 @@ fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
     oracles::run_sdks()?;
-    oracles::file_tools()
+    oracles::file_tools()?;
+    oracles::screen()
 }
 
 fn soak() -> Result<()> {

@@ -52,6 +52,27 @@ pub fn file_tools() -> Result<()> {
     cargo_with(&arguments, &oracles)
 }
 
+/// The `ui` tool on a real X server with a real window.
+pub fn screen() -> Result<()> {
+    for program in ["Xvfb", "xterm"] {
+        run(Command::new("sh").args(["-c", "command -v \"$0\"", program]))
+            .with_context(|| format!("hint: install {}", program.to_lowercase()))?;
+    }
+    let arguments = [
+        "test",
+        "--package",
+        "hanzo-tools",
+        "--features",
+        "ui",
+        "--test",
+        "it",
+        "oracle_ui",
+        "--",
+        "--nocapture",
+    ];
+    cargo_with(&arguments, &[("HANZO_ORACLE_XVFB", "Xvfb")])
+}
+
 /// The program itself, which npm puts into a package per platform.
 fn find_codex(directory: &Path) -> Option<PathBuf> {
     let mut rest = vec![directory.join("node_modules/@openai")];

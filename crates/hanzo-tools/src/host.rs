@@ -4,11 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hanzo_net::guard::{Lookup, SystemLookup};
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
+use crate::net::{Net, NetOptions};
 use crate::proc::{Jobs, ProcOptions};
 
 /// What the tools of one thread share: where they work, how they start programs, where they keep content.
@@ -27,6 +29,11 @@ pub struct Host {
     pub ledger: Ledger,
     /// The processes it started. They end with the host, detached ones excepted.
     pub jobs: Jobs,
+    /// Its ways to other machines.
+    pub net: Net,
+    /// The screen.
+    #[cfg(feature = "ui")]
+    pub ui: crate::ui::Ui,
 }
 
 impl Host {
@@ -38,13 +45,40 @@ impl Host {
         options: ToolOptions,
     ) -> Self {
         let jobs = Jobs::new(options.proc.jobs.clone());
-        Self { workspace, spawner, outside: None, blobs, options, ledger: Ledger::default(), jobs }
+        let net = Net::new(&options.net, Arc::new(SystemLookup));
+        Self {
+            workspace,
+            spawner,
+            outside: None,
+            blobs,
+            options,
+            ledger: Ledger::default(),
+            jobs,
+            net,
+            #[cfg(feature = "ui")]
+            ui: crate::ui::Ui::default(),
+        }
     }
 
     /// The same host with a way out of the sandbox.
     #[must_use]
     pub fn with_outside(mut self, outside: Arc<dyn Spawner>) -> Self {
         self.outside = Some(outside);
+        self
+    }
+
+    /// The same host, finding the addresses of other machines with `lookup`.
+    #[must_use]
+    pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
+        self.net = Net::new(&self.options.net, lookup);
+        self
+    }
+
+    /// The same host with another screen.
+    #[cfg(feature = "ui")]
+    #[must_use]
+    pub fn with_ui(mut self, ui: crate::ui::Ui) -> Self {
+        self.ui = ui;
         self
     }
 }
@@ -63,11 +97,13 @@ pub struct ToolOptions {
     pub data_dir: PathBuf,
     /// How programs are run.
     pub proc: ProcOptions,
+    /// What is reached of the network.
+    pub net: NetOptions,
 }
 
 impl ToolOptions {
     /// The usual choices, with state in `data_dir`.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), proc: ProcOptions::default() }
+        Self { data_dir: data_dir.into(), proc: ProcOptions::default(), net: NetOptions::default() }
     }
 }

@@ -4,6 +4,8 @@
 //! * [`host`]: what the tools of one thread share.
 //! * [`fs`]: files, and [`search`] in them.
 //! * [`proc`]: programs; [`vcs`]: git.
+//! * [`net`]: other machines.
+//! * `ui`: the screen, with the feature of that name.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
 
@@ -12,10 +14,13 @@ pub mod contract;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+pub mod net;
 mod patch;
 pub mod proc;
 pub mod registry;
 pub mod search;
+#[cfg(feature = "ui")]
+pub mod ui;
 pub mod vcs;
 
 pub use host::{Host, ToolOptions};

@@ -171,7 +171,7 @@ async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
         ToolError::new(ErrorCode::InvalidArguments, format!("this is not a ref: {fault}"))
     })?;
     let bytes = super::content(call, &hash).await?;
-    Ok(Loaded { real: None, taint: None, bytes, hash })
+    Ok(Loaded { real: None, taint: call.host.ledger.taint_of(&hash), bytes, hash })
 }
 
 /// Reads a whole file.
@@ -182,6 +182,7 @@ pub(super) fn load(host: &Host, path: &Path, caller: ToolCaller) -> Result<Loade
     let mut file = host.workspace.open_read(path).map_err(|error| place::failure(&error))?;
     let bytes = read_all(&mut file, path)?;
     let hash = ContentHash::of(&bytes);
+    let taint = taint.or_else(|| host.ledger.taint_of(&hash));
     Ok(Loaded { real: Some(real), taint, bytes, hash })
 }
 

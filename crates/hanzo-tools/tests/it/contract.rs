@@ -74,7 +74,8 @@ fn the_advertised_schema_is_flat_small_and_the_same_every_time() {
         assert!(size <= most, "{} takes {size} bytes of every request", tool.name);
         total += size;
     }
-    assert!(total <= 5200, "all tools take {total} bytes of every request");
+    let most = if cfg!(feature = "ui") { 7400 } else { 6400 };
+    assert!(total <= most, "all tools take {total} bytes of every request");
 }
 
 #[test]

@@ -9,11 +9,17 @@ mod edits;
 mod files;
 mod hostile;
 mod names;
+#[cfg(unix)]
+mod net;
 mod oracle_codex;
 mod oracle_git;
+#[cfg(feature = "ui")]
+mod oracle_ui;
 #[cfg(unix)]
 mod proc;
 mod search;
+#[cfg(unix)]
+mod site;
 mod support;
 #[cfg(unix)]
 mod vcs;

@@ -1,11 +1,14 @@
 //! A workspace with tools that run programs without a sandbox.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use hanzo_net::guard::Lookup;
+use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::{OutputSink, Reach, ToolContext, ToolResult, ToolSet};
+use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
+use hanzo_protocol::tool::{OutputSink, Reach, ToolCaller, ToolContext, ToolResult, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_testkit::blobs::MemoryBlobs;
@@ -27,6 +30,26 @@ impl World {
     }
 
     pub fn with(change: impl FnOnce(&mut ToolOptions)) -> Self {
+        Self::made(change, |host| host)
+    }
+
+    /// With names found by `lookup`.
+    pub fn with_lookup(change: impl FnOnce(&mut ToolOptions), lookup: Arc<dyn Lookup>) -> Self {
+        Self::made(change, |host| host.with_lookup(lookup))
+    }
+
+    /// With `outside` for what runs outside the sandbox.
+    pub fn with_outside(change: impl FnOnce(&mut ToolOptions), outside: Arc<dyn Spawner>) -> Self {
+        Self::made(change, |host| host.with_outside(outside))
+    }
+
+    /// With another screen.
+    #[cfg(feature = "ui")]
+    pub fn with_ui(ui: hanzo_tools::ui::Ui) -> Self {
+        Self::made(|_| {}, |host| host.with_ui(ui))
+    }
+
+    fn made(change: impl FnOnce(&mut ToolOptions), last: impl FnOnce(Host) -> Host) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().canonicalize().unwrap().join("ws");
         let data = directory.path().join("data");
@@ -39,7 +62,7 @@ impl World {
         let paths = Workspace::open(&workspace, &SandboxConfig::default()).unwrap();
         let host =
             Host::new(Arc::new(paths), Arc::clone(&spawner), Arc::new(MemoryBlobs::default()), options);
-        let host = Arc::new(host.with_outside(spawner));
+        let host = Arc::new(last(host.with_outside(spawner)));
         let tools = toolset(&host, &Selection::default());
         Self { host, tools, workspace, _directory: directory }
     }
@@ -56,6 +79,12 @@ impl World {
     ) -> ToolResult {
         let mut context = ToolContext::new(ThreadId::new(), TraceId::new());
         context.output = sink;
+        self.tools.get(tool).unwrap().execute(&context, arguments).await
+    }
+
+    pub async fn call_as(&self, caller: ToolCaller, tool: &str, arguments: Value) -> ToolResult {
+        let mut context = ToolContext::new(ThreadId::new(), TraceId::new());
+        context.caller = caller;
         self.tools.get(tool).unwrap().execute(&context, arguments).await
     }
 
@@ -130,4 +159,19 @@ pub fn runs(word: &str) -> bool {
 fn is_zombie(process: &Path) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// Remembers what it was to start, and starts nothing.
+#[derive(Default)]
+pub struct Remembering(pub Mutex<Vec<Vec<OsString>>>);
+
+impl Spawner for Remembering {
+    fn confinement(&self) -> Confinement {
+        Confinement { level: "path-check".into(), writable: Vec::new(), network: true, tmp: None }
+    }
+
+    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
+        self.0.lock().unwrap().push(request.argv);
+        Box::pin(async { Err(SpawnError::Confinement("nothing is started here".into())) })
+    }
 }
