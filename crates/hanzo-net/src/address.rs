@@ -95,7 +95,10 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
     let segments = address.segments();
     match segments {
         // Mapped, compatible and translated IPv4: who writes an address like this wants to get past a check.
-        [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => AddressKind::Embedded,
+        // Teredo and 6to4 hold IPv4 addresses too, which a relay on this machine's network would reach.
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x2001, 0, ..] | [0x2002, ..] => {
+            AddressKind::Embedded
+        }
         [0, 0, 0, 0, 0, 0, ..] => {
             if address.is_unspecified() {
                 AddressKind::Reserved
@@ -109,15 +112,12 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
             let [c, d] = low.to_be_bytes();
             kind_v4(Ipv4Addr::new(a, b, c, d))
         }
-        [0xfc00..=0xfdff, ..] => AddressKind::Private,
         // The second is site-local, given up and still routed by some.
+        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => AddressKind::Private,
         [0xfe80..=0xfebf, ..] => AddressKind::LinkLocal,
-        [0xfec0..=0xfeff, ..] => AddressKind::Private,
         [0xff00..=0xffff, ..] => AddressKind::Multicast,
-        // Teredo and 6to4 hold IPv4 addresses, which a relay on this machine's network would reach.
-        [0x2001, 0, ..] | [0x2002, ..] => AddressKind::Embedded,
         // Protocol assignments and documentation.
-        [0x2001, 1..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => AddressKind::Reserved,
+        [0x2001, 1..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => AddressKind::Reserved,
         [0x2000..=0x3fff, ..] => AddressKind::Public,
         _ => AddressKind::Reserved,
     }

@@ -4,6 +4,7 @@
 //! breaks off leaves them; the same call goes on from there if the server says that it still has the same file.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -296,24 +297,23 @@ impl Plan {
                     return Ok(arrived);
                 }
                 StatusCode::OK => {
-                    self.start_again(call).await?;
+                    self.start_again(call).await;
                     return Ok(arrived);
                 }
                 // It has less than we do, or counts in another way: another version of the file.
                 StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PARTIAL_CONTENT if self.have > 0 => {
-                    self.start_again(call).await?;
+                    self.start_again(call).await;
                 }
                 _ => return Err(unwelcome(status, url, arrived.held)),
             }
         }
     }
 
-    async fn start_again(&mut self, call: &Call<'_>) -> Result<(), ToolError> {
+    async fn start_again(&mut self, call: &Call<'_>) {
         if self.have > 0 || self.validator.is_some() {
             (self.have, self.hasher, self.validator) = (0, Sha256::new(), None);
             self.discard(call).await;
         }
-        Ok(())
     }
 
     /// Takes the bytes; the digest of all of them.
@@ -362,7 +362,10 @@ impl Plan {
         file.sync_all().await.map_err(|fault| self.io("write", &fault))?;
         show(call, self.have, expected);
         let digest = std::mem::take(&mut self.hasher).finalize();
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(digest.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a string does not fail");
+            text
+        }))
     }
 
     /// What to say of a download that broke off, and what to leave of it.

@@ -141,16 +141,16 @@ impl State {
     fn text(&mut self, text: &str) {
         if self.in_title {
             self.title.get_or_insert_default().push_str(text);
-        } else if self.skipped.is_some() {
-        } else if let Some((_, pre)) = &mut self.pre {
-            pre.push_str(text);
-        } else if self.table.as_ref().is_some_and(|table| table.outside.is_none()) {
-            // Between the cells of a table there is nothing but blanks.
-            if !text.trim().is_empty() {
-                self.writer.text(text);
-            }
-        } else {
-            self.writer.text(text);
+            return;
+        }
+        // Between the cells of a table there is nothing but blanks.
+        let between = self.table.as_ref().is_some_and(|table| table.outside.is_none());
+        if self.skipped.is_some() || (between && text.trim().is_empty()) {
+            return;
+        }
+        match &mut self.pre {
+            Some((_, pre)) => pre.push_str(text),
+            None => self.writer.text(text),
         }
     }
 
@@ -213,7 +213,6 @@ impl State {
             match name {
                 "br" => pre.push('\n'),
                 "code" if known.is_empty() => *known = language(tag),
-                "pre" => {}
                 _ => {}
             }
         }

@@ -173,9 +173,9 @@ impl Writer {
     pub(super) fn open_list(&mut self, first: Option<u64>) {
         let nested = self.inside.iter().any(|inside| matches!(inside, Inside::List(_)));
         if nested {
-            self.line()
+            self.line();
         } else {
-            self.block()
+            self.block();
         }
         self.enter(Inside::List(first));
     }
@@ -183,7 +183,11 @@ impl Writer {
     pub(super) fn close_list(&mut self) {
         self.leave(|inside| matches!(inside, Inside::List(_)));
         let nested = self.inside.iter().any(|inside| matches!(inside, Inside::List(_)));
-        if nested { self.line() } else { self.block() }
+        if nested {
+            self.line();
+        } else {
+            self.block();
+        }
     }
 
     /// Begins an item; one that is open in the same list ends.

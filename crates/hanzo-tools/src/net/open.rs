@@ -61,14 +61,11 @@ impl Action for Open {
                 "a remote caller may not open pages on this machine",
             ));
         }
-        let outside = match (&call.host.outside, call.host.options.net.browser) {
-            (Some(outside), Browser::Users) => outside,
-            _ => {
-                return Err(ToolError::new(
-                    ErrorCode::Unsupported,
-                    format!("nobody sits at this machine to look at a page; tell the user: {}", shown(&url)),
-                ));
-            }
+        let (Some(outside), Browser::Users) = (&call.host.outside, call.host.options.net.browser) else {
+            return Err(ToolError::new(
+                ErrorCode::Unsupported,
+                format!("nobody sits at this machine to look at a page; tell the user: {}", shown(&url)),
+            ));
         };
         // As WHATWG writes it: it begins with its scheme, so no program takes it for an option.
         let argv = opener().into_iter().map(OsString::from).chain([OsString::from(url.as_str())]);

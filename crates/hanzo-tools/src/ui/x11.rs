@@ -46,10 +46,12 @@ pub(super) fn open(name: Option<&str>) -> Result<Box<dyn Screen>, ScreenError> {
     Ok(Box::new(X11 { connection, root, width, height }))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 fn lost(error: ConnectionError) -> ScreenError {
     ScreenError::Failed(error.to_string())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 fn failed(error: ReplyError) -> ScreenError {
     ScreenError::Failed(error.to_string())
 }

@@ -11,6 +11,8 @@ mod hostile;
 mod names;
 #[cfg(unix)]
 mod net;
+#[cfg(unix)]
+mod net_websocket;
 mod oracle_codex;
 mod oracle_git;
 #[cfg(feature = "ui")]

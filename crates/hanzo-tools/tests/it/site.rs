@@ -1,5 +1,6 @@
 //! A server on loopback that says what a test tells it to, byte by byte.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,7 +54,7 @@ impl Reply {
         let mut head =
             format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(head, "{name}: {value}\r\n").unwrap();
         }
         Self::Bytes([head.as_bytes(), b"\r\n", body].concat())
     }
