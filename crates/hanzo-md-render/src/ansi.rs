@@ -197,7 +197,9 @@ mod tests {
     fn only_safe_addresses_become_hyperlinks() {
         let link = |target| render(&[span(Style::PLAIN, Some(target))], Escapes::Ansi16, Hyperlinks::Osc8);
         let web = link("https://a.b/ü c");
-        assert!(web.starts_with("\x1b]8;id=") && web.contains(";https://a.b/%C3%BC%20c\x1b\\x\x1b]8;;\x1b\\"));
+        assert!(
+            web.starts_with("\x1b]8;id=") && web.contains(";https://a.b/%C3%BC%20c\x1b\\x\x1b]8;;\x1b\\")
+        );
         assert_eq!(link("javascript:alert(1)"), "x\n");
         assert_eq!(link("src/main.rs"), "x\n");
     }

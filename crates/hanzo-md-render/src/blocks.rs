@@ -46,7 +46,9 @@ enum Container {
 enum Leaf {
     #[default]
     None,
-    Paragraph { bracket: bool },
+    Paragraph {
+        bracket: bool,
+    },
     Fence(Fence),
     Html(HtmlEnd),
     Indented,

@@ -35,7 +35,12 @@ impl CodeCache {
     }
 
     /// The lines of `text` in colour, or nothing when it stays plain.
-    pub(crate) fn highlight(&mut self, language: &str, text: &str, theme: SyntaxTheme) -> Option<Arc<CodeLines>> {
+    pub(crate) fn highlight(
+        &mut self,
+        language: &str,
+        text: &str,
+        theme: SyntaxTheme,
+    ) -> Option<Arc<CodeLines>> {
         if language.is_empty() || theme == SyntaxTheme::None || !within_limits(text) {
             return None;
         }
@@ -172,7 +177,8 @@ mod tests {
 
     #[test]
     fn the_language_is_the_first_word_of_the_info() {
-        for (info, name) in [("rust", "rust"), ("rust,ignore", "rust"), (" {.python x}", "python"), ("", "")] {
+        for (info, name) in [("rust", "rust"), ("rust,ignore", "rust"), (" {.python x}", "python"), ("", "")]
+        {
             assert_eq!(language(info), name);
         }
     }
@@ -180,7 +186,9 @@ mod tests {
     #[test]
     fn code_over_a_limit_stays_plain() {
         let mut cache = CodeCache::default();
-        for text in ["x\n".repeat(MAX_LINES + 1), "x".repeat(MAX_LINE_BYTES + 1), "ab cd\n".repeat(MAX_BYTES / 4)] {
+        for text in
+            ["x\n".repeat(MAX_LINES + 1), "x".repeat(MAX_LINE_BYTES + 1), "ab cd\n".repeat(MAX_BYTES / 4)]
+        {
             assert!(cache.highlight("rust", &text, SyntaxTheme::Ansi).is_none());
         }
         assert_eq!(cache.passes(), 0);
@@ -196,7 +204,8 @@ mod tests {
             let text: Vec<String> =
                 lines.iter().map(|spans| spans.iter().map(|(_, text)| text.as_str()).collect()).collect();
             assert_eq!(text, code.lines().collect::<Vec<_>>());
-            let looks: std::collections::HashSet<_> = lines.iter().flatten().map(|(style, _)| *style).collect();
+            let looks: std::collections::HashSet<_> =
+                lines.iter().flatten().map(|(style, _)| *style).collect();
             assert!(looks.len() >= 3, "{theme:?} uses {looks:?}");
         }
         assert_eq!(cache.passes(), 3);

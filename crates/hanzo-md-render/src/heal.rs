@@ -99,12 +99,14 @@ fn toggle(open: &mut Vec<Open>, mark: char, len: usize, at: usize, (before, afte
         return;
     }
     if !before.is_whitespace()
-        && let Some(opened) = open.iter().rposition(|delimiter| delimiter.mark == mark && delimiter.len == len)
+        && let Some(opened) =
+            open.iter().rposition(|delimiter| delimiter.mark == mark && delimiter.len == len)
     {
         open.truncate(opened);
         return;
     }
-    let opens = after.is_none_or(|after| !after.is_whitespace()) && !(mark == '_' && before.is_alphanumeric());
+    let opens =
+        after.is_none_or(|after| !after.is_whitespace()) && !(mark == '_' && before.is_alphanumeric());
     if opens && len <= 3 {
         open.push(Open { mark, len, at });
     }

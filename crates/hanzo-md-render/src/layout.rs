@@ -1,12 +1,13 @@
 //! Turns the events of one parsed piece into lines.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 
 use crate::code::{self, CodeCache};
-use crate::rich::{Rich, RunKind, char_width, text_width};
+use crate::rich::{Breaks, Rich, RunKind, char_width, spaces, text_width};
 use crate::style::{Line, Style};
 use crate::table::Table;
 use crate::theme::{Highlight, LinkDisplay, Options};
@@ -14,8 +15,8 @@ use crate::theme::{Highlight, LinkDisplay, Options};
 /// What stands before every line of a container: on its first line, and on the others.
 #[derive(Debug)]
 struct Prefix {
-    first: Option<String>,
-    rest: String,
+    first: Option<Cow<'static, str>>,
+    rest: Cow<'static, str>,
     width: usize,
 }
 
@@ -71,6 +72,7 @@ pub(crate) struct Layout<'a> {
     frames: Vec<Frame>,
     styles: Vec<Style>,
     rich: Rich,
+    ranges: Vec<Range<usize>>,
     in_text: bool,
     heading: Option<HeadingLevel>,
     links: Vec<OpenLink>,
@@ -78,6 +80,7 @@ pub(crate) struct Layout<'a> {
     table: Option<Table>,
     list_depth: usize,
     next_number: Option<u64>,
+    inline_marker: Option<Cow<'static, str>>,
 }
 
 impl<'a> Layout<'a> {
@@ -100,6 +103,7 @@ impl<'a> Layout<'a> {
             frames: vec![Frame { kind: FrameKind::Root, has_child: false }],
             styles: vec![options.theme.text],
             rich: Rich::default(),
+            ranges: Vec::new(),
             in_text: false,
             heading: None,
             links: Vec::new(),
@@ -107,6 +111,7 @@ impl<'a> Layout<'a> {
             table: None,
             list_depth: 0,
             next_number: None,
+            inline_marker: None,
         }
     }
 
@@ -177,7 +182,7 @@ impl<'a> Layout<'a> {
             Tag::BlockQuote(_) => {
                 self.end_text();
                 self.begin_block(at);
-                let bar = self.options.glyphs.quote().to_owned();
+                let bar = Cow::Borrowed(self.options.glyphs.quote());
                 self.styles.push(self.style().patched(theme.quote));
                 self.open(FrameKind::Quote, Some(bar.clone()), bar);
             }
@@ -211,15 +216,15 @@ impl<'a> Layout<'a> {
                 self.end_text();
                 self.begin_block(at);
                 let marker = self.next_marker();
-                let indent = " ".repeat(text_width(&marker));
+                let indent = spaces(text_width(&marker));
                 self.open(FrameKind::Item, Some(marker), indent);
             }
             Tag::FootnoteDefinition(label) => {
                 self.end_text();
                 self.begin_block(at);
                 let marker = format!("[^{}]: ", crate::sanitize::clean_text(&label));
-                let indent = " ".repeat(text_width(&marker));
-                self.open(FrameKind::Footnote, Some(marker), indent);
+                let indent = spaces(text_width(&marker));
+                self.open(FrameKind::Footnote, Some(marker.into()), indent);
             }
             Tag::Table(alignments) => {
                 self.end_text();
@@ -230,6 +235,9 @@ impl<'a> Layout<'a> {
             Tag::Emphasis => self.styles.push(self.style().patched(theme.emphasis)),
             Tag::Strong => self.styles.push(self.style().patched(theme.strong)),
             Tag::Strikethrough => self.styles.push(self.style().patched(theme.strikethrough)),
+            Tag::Link { link_type: LinkType::Email, dest_url, .. } => {
+                self.open_link(&format!("mailto:{dest_url}"), false, at);
+            }
             Tag::Link { dest_url, .. } => self.open_link(&dest_url, false, at),
             Tag::Image { dest_url, .. } => self.open_link(&dest_url, true, at),
             _ => {}
@@ -324,7 +332,7 @@ impl<'a> Layout<'a> {
         self.push(html, style, RunKind::Verbatim, at);
     }
 
-    fn open_link(&mut self, target: &CowStr<'_>, image: bool, at: usize) {
+    fn open_link(&mut self, target: &str, image: bool, at: usize) {
         if self.table.is_none() && !self.in_text {
             self.begin_text(at);
         }
@@ -373,6 +381,9 @@ impl<'a> Layout<'a> {
     fn begin_text(&mut self, at: usize) {
         self.begin_block(at);
         self.in_text = true;
+        if let Some(marker) = self.inline_marker.take() {
+            self.rich.push(&marker, self.options.theme.marker, None, RunKind::Verbatim);
+        }
     }
 
     fn end_text(&mut self) {
@@ -383,8 +394,11 @@ impl<'a> Layout<'a> {
         if self.heading.is_none() {
             rich.link_addresses(self.options.theme.link);
         }
-        let lines = rich.wrapped(self.available());
-        self.copy(&rich, &lines);
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.clear();
+        rich.wrap(self.available(), &mut ranges);
+        self.copy(&rich, &ranges);
+        self.reuse(rich, ranges);
     }
 
     fn copy(&mut self, rich: &Rich, ranges: &[Range<usize>]) {
@@ -394,6 +408,24 @@ impl<'a> Layout<'a> {
             rich.copy_to(range, &mut run, &mut line);
             self.lines.push(line);
         }
+    }
+
+    /// Keeps the room of a paragraph for the next one.
+    fn reuse(&mut self, mut rich: Rich, ranges: Vec<Range<usize>>) {
+        rich.clear();
+        self.rich = rich;
+        self.ranges = ranges;
+    }
+
+    /// Lays out one line of code or HTML.
+    fn verbatim_line(&mut self, line: &str, style: Style, breaks: Breaks) {
+        let mut rich = std::mem::take(&mut self.rich);
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.clear();
+        rich.push(&self.expanded(line, &mut 0), style, None, RunKind::Verbatim);
+        rich.break_lines(self.available(), breaks, &mut ranges);
+        self.copy(&rich, &ranges);
+        self.reuse(rich, ranges);
     }
 
     /// Puts a blank line between two blocks where one belongs.
@@ -408,28 +440,26 @@ impl<'a> Layout<'a> {
         };
         if gap && (self.lines.len() > self.first_line || self.context.gap) {
             let mut line = self.prefixed();
-            if let Some(last) = line.spans.last_mut() {
-                let kept = last.text.trim_end().len();
-                last.text.truncate(kept);
-            }
-            line.spans.retain(|span| !span.text.is_empty());
+            line.trim_end();
             self.lines.push(line);
         }
     }
 
-    fn next_marker(&mut self) -> String {
+    fn next_marker(&mut self) -> Cow<'static, str> {
         match self.frames.last_mut() {
             Some(Frame { kind: FrameKind::List { next: Some(number), .. }, .. }) => {
                 let marker = format!("{number}. ");
                 *number = number.saturating_add(1);
-                marker
+                marker.into()
             }
-            Some(Frame { kind: FrameKind::List { depth, .. }, .. }) => self.options.glyphs.bullet(*depth).to_owned(),
-            _ => String::new(),
+            Some(Frame { kind: FrameKind::List { depth, .. }, .. }) => {
+                self.options.glyphs.bullet(*depth).into()
+            }
+            _ => "".into(),
         }
     }
 
-    fn open(&mut self, kind: FrameKind, first: Option<String>, rest: String) {
+    fn open(&mut self, kind: FrameKind, first: Option<Cow<'static, str>>, rest: Cow<'static, str>) {
         self.frames.push(Frame { kind, has_child: false });
         let width = text_width(&rest);
         // Half of a narrow screen stays for the text: what is nested deeper than that is not indented further.
@@ -437,7 +467,9 @@ impl<'a> Layout<'a> {
         let prefix = if self.prefix_width + width <= limit {
             Prefix { first, rest, width }
         } else {
-            Prefix { first: None, rest: String::new(), width: 0 }
+            // The marker of an item still shows, as part of its text.
+            self.inline_marker = first.filter(|_| kind == FrameKind::Item);
+            Prefix { first: None, rest: "".into(), width: 0 }
         };
         self.prefix_width += prefix.width;
         self.prefixes.push(prefix);
@@ -452,6 +484,7 @@ impl<'a> Layout<'a> {
             let line = self.prefixed();
             self.lines.push(line);
         }
+        self.inline_marker = None;
         self.frames.pop();
         if let Some(prefix) = self.prefixes.pop() {
             self.prefix_width -= prefix.width;
@@ -470,7 +503,8 @@ impl<'a> Layout<'a> {
 
     /// A line with the markers of the open containers.
     fn prefixed(&mut self) -> Line {
-        let mut line = Line::default();
+        // Most lines are one span after one marker: no room for four is set aside for each.
+        let mut line = Line { spans: Vec::with_capacity(1 + usize::from(!self.prefixes.is_empty())) };
         let style = self.options.theme.marker;
         for prefix in &mut self.prefixes {
             match prefix.first.take() {
@@ -495,41 +529,31 @@ impl<'a> Layout<'a> {
                     let text = self.expanded(text, &mut column);
                     rich.push(&text, self.style().patched(*look), None, RunKind::Verbatim);
                 }
-                self.chopped(&rich);
+                let mut ranges = Vec::new();
+                rich.break_lines(self.available(), Breaks::WhenFull, &mut ranges);
+                self.copy(&rich, &ranges);
             }
             return;
         }
         let text = text.strip_suffix('\n').unwrap_or(text);
         for line in text.split('\n') {
-            let mut rich = Rich::default();
-            let line = self.expanded(line, &mut 0);
-            rich.push(&line, style, None, RunKind::Verbatim);
-            self.chopped(&rich);
+            self.verbatim_line(line, style, Breaks::WhenFull);
         }
     }
 
     fn html(&mut self, text: &str) {
         let style = self.style().patched(self.options.theme.html);
         for line in text.trim_end_matches('\n').split('\n') {
-            let mut rich = Rich::default();
-            let line = self.expanded(line, &mut 0);
-            rich.push(&line, style, None, RunKind::Verbatim);
-            let lines = rich.wrapped(self.available());
-            self.copy(&rich, &lines);
+            self.verbatim_line(line, style, Breaks::AtWords);
         }
     }
 
-    fn chopped(&mut self, rich: &Rich) {
-        let lines = rich.chopped(self.available());
-        self.copy(rich, &lines);
-    }
-
     /// A line of code with its tabs as spaces.
-    fn expanded<'t>(&self, line: &'t str, column: &mut usize) -> std::borrow::Cow<'t, str> {
+    fn expanded<'t>(&self, line: &'t str, column: &mut usize) -> Cow<'t, str> {
         let stop = usize::from(self.options.tab_width.max(1));
         if !line.contains('\t') {
             *column += text_width(line);
-            return std::borrow::Cow::Borrowed(line);
+            return Cow::Borrowed(line);
         }
         let mut out = String::with_capacity(line.len() + stop);
         for c in line.chars() {
@@ -542,13 +566,17 @@ impl<'a> Layout<'a> {
                 *column += char_width(c);
             }
         }
-        std::borrow::Cow::Owned(out)
+        Cow::Owned(out)
     }
 
     fn table(&mut self, table: &Table) {
         let width = self.available();
         let style = self.options.theme.marker;
         for content in table.lines(width, self.options.glyphs, style, self.options.theme.table_header) {
+            if self.prefixes.is_empty() {
+                self.lines.push(content);
+                continue;
+            }
             let mut line = self.prefixed();
             for span in content.spans {
                 line.push(&span.text, span.style, span.link.as_ref());

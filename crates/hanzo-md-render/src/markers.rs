@@ -216,12 +216,68 @@ pub(crate) fn html_start(text: &str, in_paragraph: bool) -> Option<HtmlEnd> {
 }
 
 const BLOCK_TAGS: [&str; 62] = [
-    "address", "article", "aside", "base", "basefont", "blockquote", "body", "caption", "center", "col",
-    "colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer",
-    "form", "frame", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr", "html", "iframe",
-    "legend", "li", "link", "main", "menu", "menuitem", "nav", "noframes", "ol", "optgroup", "option", "p",
-    "param", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr",
-    "track", "ul",
+    "address",
+    "article",
+    "aside",
+    "base",
+    "basefont",
+    "blockquote",
+    "body",
+    "caption",
+    "center",
+    "col",
+    "colgroup",
+    "dd",
+    "details",
+    "dialog",
+    "dir",
+    "div",
+    "dl",
+    "dt",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "frame",
+    "frameset",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "header",
+    "hr",
+    "html",
+    "iframe",
+    "legend",
+    "li",
+    "link",
+    "main",
+    "menu",
+    "menuitem",
+    "nav",
+    "noframes",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "param",
+    "search",
+    "section",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "track",
+    "ul",
 ];
 
 /// `[^label]:` at the start of a footnote: how many bytes it takes.
@@ -253,7 +309,11 @@ mod tests {
 
     #[test]
     fn markers_need_a_space_or_the_end_after_them() {
-        assert!(item_marker("-x").is_none() && item_marker("12x").is_none() && item_marker("1234567890.").is_none());
+        assert!(
+            item_marker("-x").is_none()
+                && item_marker("12x").is_none()
+                && item_marker("1234567890.").is_none()
+        );
         assert_eq!(item_marker("12) x").unwrap().number, 12);
         assert_eq!(item_marker("-").unwrap().len, 1);
         assert!(is_rule("* * *") && !is_rule("**") && !is_rule("--x-"));

@@ -1,5 +1,6 @@
 //! The text of one paragraph with its looks, and how it is broken into lines.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -75,7 +76,9 @@ impl Rich {
         self.text.push_str(text);
         let end = self.text.len();
         match self.runs.last_mut() {
-            Some(last) if last.style == style && last.kind == kind && last.link.as_ref() == link => last.end = end,
+            Some(last) if last.style == style && last.kind == kind && last.link.as_ref() == link => {
+                last.end = end
+            }
             _ => self.runs.push(Run { end, style, link: link.cloned(), kind }),
         }
     }
@@ -93,10 +96,15 @@ impl Rich {
                 runs.push(run);
             } else {
                 let mut at = start;
-                while let Some(found) = find_address(&self.text[at..end], at > 0 && is_word_end(&self.text[..at])) {
+                while let Some(found) =
+                    find_address(&self.text[at..end], at > 0 && is_word_end(&self.text[..at]))
+                {
                     let address = &self.text[at + found.start..at + found.end];
-                    let target =
-                        if address.starts_with("www.") { format!("http://{address}") } else { address.to_owned() };
+                    let target = if address.starts_with("www.") {
+                        format!("http://{address}")
+                    } else {
+                        address.to_owned()
+                    };
                     if found.start > 0 {
                         runs.push(Run { end: at + found.start, ..run.clone() });
                     }
@@ -120,15 +128,25 @@ impl Rich {
     /// The text broken at `width` columns.
     pub(crate) fn wrapped(&self, width: usize) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
-        wrap(&self.text, width.max(1), Breaks::AtWords, &mut lines);
+        self.break_lines(width, Breaks::AtWords, &mut lines);
         lines
     }
 
-    /// As [`Rich::wrapped`], cutting only where a line is full: for code.
-    pub(crate) fn chopped(&self, width: usize) -> Vec<Range<usize>> {
-        let mut lines = Vec::new();
-        wrap(&self.text, width.max(1), Breaks::WhenFull, &mut lines);
-        lines
+    /// Breaks the text at words.
+    pub(crate) fn wrap(&self, width: usize, lines: &mut Vec<Range<usize>>) {
+        self.break_lines(width, Breaks::AtWords, lines);
+    }
+
+    /// Breaks the text into parts of at most `width` columns.
+    pub(crate) fn break_lines(&self, width: usize, breaks: Breaks, lines: &mut Vec<Range<usize>>) {
+        wrap(&self.text, width.max(1), breaks, lines);
+    }
+
+    /// Empties the text; its room stays.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.runs.clear();
+        self.soft_break = false;
     }
 
     /// The columns of the longest line when nothing is wrapped.
@@ -159,7 +177,7 @@ impl Rich {
         for (index, range) in self.wrapped(width - hang).iter().enumerate() {
             let mut line = Line::default();
             if index > 0 {
-                line.push(&" ".repeat(hang), Style::PLAIN, None);
+                line.push(&spaces(hang), Style::PLAIN, None);
             }
             self.copy_to(range, &mut run, &mut line);
             lines.push(line);
@@ -206,7 +224,9 @@ fn find_address(text: &str, after_word: bool) -> Option<Range<usize>> {
             from = start + scheme;
             continue;
         }
-        let stop = |c: char| c.is_whitespace() || c == '<' || c == '>' || c == '"' || c == '`' || is_full_width_stop(c);
+        let stop = |c: char| {
+            c.is_whitespace() || c == '<' || c == '>' || c == '"' || c == '`' || is_full_width_stop(c)
+        };
         let mut end = start + scheme + rest.find(stop).unwrap_or(rest.len());
         loop {
             let address = &text[start..end];
@@ -228,7 +248,23 @@ fn find_address(text: &str, after_word: bool) -> Option<Range<usize>> {
 
 /// Punctuation of Chinese and Japanese ends an address: no space stands before it.
 fn is_full_width_stop(c: char) -> bool {
-    matches!(c, '、' | '。' | '，' | '．' | '；' | '：' | '！' | '？' | '）' | '」' | '』' | '】' | '》' | '”' | '’')
+    matches!(
+        c,
+        '、' | '。'
+            | '，'
+            | '．'
+            | '；'
+            | '：'
+            | '！'
+            | '？'
+            | '）'
+            | '」'
+            | '』'
+            | '】'
+            | '》'
+            | '”'
+            | '’'
+    )
 }
 
 fn is_ideograph(c: char) -> bool {
@@ -244,10 +280,66 @@ fn is_simple_wide(c: char) -> bool {
 fn sticks_to_the_left(c: char) -> bool {
     matches!(
         c,
-        '、' | '。' | '，' | '．' | '・' | '；' | '：' | '！' | '？' | '）' | '］' | '｝' | '」' | '』' | '】' | '〕' | '〉' | '》'
-            | '”' | '’' | '…' | '‥' | '～' | '〜' | 'ー' | '々' | '゛' | '゜' | 'ぁ' | 'ぃ' | 'ぅ' | 'ぇ' | 'ぉ' | 'っ' | 'ゃ'
-            | 'ゅ' | 'ょ' | 'ゎ' | 'ァ' | 'ィ' | 'ゥ' | 'ェ' | 'ォ' | 'ッ' | 'ャ' | 'ュ' | 'ョ' | 'ヮ' | '％' | ',' | '.' | ';'
-            | ':' | '!' | '?' | ')' | ']' | '}' | '%' | '"' | '\''
+        '、' | '。'
+            | '，'
+            | '．'
+            | '・'
+            | '；'
+            | '：'
+            | '！'
+            | '？'
+            | '）'
+            | '］'
+            | '｝'
+            | '」'
+            | '』'
+            | '】'
+            | '〕'
+            | '〉'
+            | '》'
+            | '”'
+            | '’'
+            | '…'
+            | '‥'
+            | '～'
+            | '〜'
+            | 'ー'
+            | '々'
+            | '゛'
+            | '゜'
+            | 'ぁ'
+            | 'ぃ'
+            | 'ぅ'
+            | 'ぇ'
+            | 'ぉ'
+            | 'っ'
+            | 'ゃ'
+            | 'ゅ'
+            | 'ょ'
+            | 'ゎ'
+            | 'ァ'
+            | 'ィ'
+            | 'ゥ'
+            | 'ェ'
+            | 'ォ'
+            | 'ッ'
+            | 'ャ'
+            | 'ュ'
+            | 'ョ'
+            | 'ヮ'
+            | '％'
+            | ','
+            | '.'
+            | ';'
+            | ':'
+            | '!'
+            | '?'
+            | ')'
+            | ']'
+            | '}'
+            | '%'
+            | '"'
+            | '\''
     )
 }
 
@@ -255,14 +347,42 @@ fn sticks_to_the_left(c: char) -> bool {
 fn sticks_to_the_right(c: char) -> bool {
     matches!(
         c,
-        '（' | '［' | '｛' | '「' | '『' | '【' | '〔' | '〈' | '《' | '“' | '‘' | '(' | '[' | '{' | '￥' | '＄' | '$' | '"' | '\''
+        '（' | '［'
+            | '｛'
+            | '「'
+            | '『'
+            | '【'
+            | '〔'
+            | '〈'
+            | '《'
+            | '“'
+            | '‘'
+            | '('
+            | '['
+            | '{'
+            | '￥'
+            | '＄'
+            | '$'
+            | '"'
+            | '\''
     )
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Breaks {
+/// Where a line may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// Between words and between ideographs.
     AtWords,
+    /// Where it is full: for code.
     WhenFull,
+}
+
+const SPACES: &str =
+    "                                                                                                ";
+
+/// So many spaces.
+pub(crate) fn spaces(count: usize) -> Cow<'static, str> {
+    SPACES.get(..count).map_or_else(|| Cow::Owned(" ".repeat(count)), Cow::Borrowed)
 }
 
 struct Break {

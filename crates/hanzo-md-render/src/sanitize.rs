@@ -29,7 +29,8 @@ enum Keep {
 fn clean(text: &str, keep: Keep) -> Cow<'_, str> {
     let suspicious = |byte: &u8| {
         // C1 controls are C2 80..C2 9F; the bidirectional controls are D8 9C, E2 80 xx, E2 81 xx.
-        (*byte < 0x20 && !(*byte == b'\t' && keep == Keep::Tabs)) || matches!(*byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
+        (*byte < 0x20 && !(*byte == b'\t' && keep == Keep::Tabs))
+            || matches!(*byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
     };
     let Some(first) = text.as_bytes().iter().position(suspicious) else {
         return Cow::Borrowed(text);

@@ -204,7 +204,8 @@ impl MdRenderer {
         }
         let partial = &self.partial[cut..];
         // A line of marks alone may become a heading's underline, a rule, an item or a fence: it is shown when that is known.
-        let undecided = partial.trim().bytes().all(|byte| b"-=*+_#>`~|:.)".contains(&byte) || byte.is_ascii_digit());
+        let undecided =
+            partial.trim().bytes().all(|byte| b"-=*+_#>`~|:.)".contains(&byte) || byte.is_ascii_digit());
         if !undecided {
             for line in partial.split('\r').filter(|line| !line.is_empty()) {
                 text.push_str(&clean_line(line));

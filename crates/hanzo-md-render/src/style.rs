@@ -165,6 +165,17 @@ impl Line {
         self.spans.iter().map(|span| span.text.width()).sum()
     }
 
+    /// Takes the spaces at the end away.
+    pub(crate) fn trim_end(&mut self) {
+        while let Some(last) = self.spans.last_mut() {
+            last.text.truncate(last.text.trim_end_matches(' ').len());
+            if !last.text.is_empty() {
+                break;
+            }
+            self.spans.pop();
+        }
+    }
+
     pub(crate) fn push(&mut self, text: &str, style: Style, link: Option<&Arc<str>>) {
         if text.is_empty() {
             return;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::Alignment;
 
-use crate::rich::{Rich, text_width};
+use crate::rich::{Rich, spaces, text_width};
 use crate::style::{Line, Style};
 use crate::theme::Glyphs;
 
@@ -75,8 +75,11 @@ impl Table {
     }
 
     fn grid(&self, widths: &[usize], glyphs: Glyphs, marker: Style) -> Vec<Line> {
-        let rule: String =
-            widths.iter().map(|width| glyphs.rule().repeat(*width)).collect::<Vec<_>>().join(glyphs.crossing());
+        let rule: String = widths
+            .iter()
+            .map(|width| glyphs.rule().repeat(*width))
+            .collect::<Vec<_>>()
+            .join(glyphs.crossing());
         let mut rule_line = Line::default();
         rule_line.push(&rule, marker, None);
         let wrapped: Vec<Vec<Vec<Range<usize>>>> = self
@@ -99,10 +102,11 @@ impl Table {
                     if column > 0 {
                         line.push(glyphs.column(), marker, None);
                     }
-                    let last = column + 1 == row.len();
                     let part = parts[column].get(at);
-                    self.place(cell, part, widths[column], (column, last), &mut runs[column], &mut line);
+                    self.place(cell, part, widths[column], column, &mut runs[column], &mut line);
                 }
+                // No spaces for a copy to pick up.
+                line.trim_end();
                 lines.push(line);
             }
         }
@@ -117,7 +121,7 @@ impl Table {
         cell: &Rich,
         part: Option<&Range<usize>>,
         width: usize,
-        (column, last): (usize, bool),
+        column: usize,
         run: &mut usize,
         line: &mut Line,
     ) {
@@ -128,14 +132,11 @@ impl Table {
             Alignment::Center => spare / 2,
             Alignment::Left | Alignment::None => 0,
         };
-        line.push(&" ".repeat(left), Style::PLAIN, None);
+        line.push(&spaces(left), Style::PLAIN, None);
         if let Some(range) = part {
             cell.copy_to(range, run, line);
         }
-        // Nothing follows the last column: no spaces for a copy to pick up.
-        if !last {
-            line.push(&" ".repeat(spare - left), Style::PLAIN, None);
-        }
+        line.push(&spaces(spare - left), Style::PLAIN, None);
     }
 
     /// Each row as lines of `header: value`.

@@ -23,7 +23,9 @@ fn expected(markdown: &str) -> String {
     let mut images: Vec<String> = Vec::new();
     for event in Parser::new_ext(markdown, extensions) {
         match event {
-            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => out.push_str(&text),
+            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                out.push_str(&text)
+            }
             Event::SoftBreak | Event::HardBreak => out.push('\n'),
             Event::TaskListMarker(done) => out.push_str(if done { "[x]" } else { "[ ]" }),
             Event::Start(Tag::List(start)) => numbers.push(start),
@@ -48,8 +50,7 @@ fn expected(markdown: &str) -> String {
 }
 
 fn rendered(markdown: &str) -> String {
-    let options =
-        Options { links: LinkDisplay::Hyperlink, glyphs: Glyphs::Unicode, ..options(u16::MAX) };
+    let options = Options { links: LinkDisplay::Hyperlink, glyphs: Glyphs::Unicode, ..options(u16::MAX) };
     words(&texts(&whole(markdown, &options)).join("\n"))
 }
 
@@ -73,7 +74,9 @@ fn the_spec_examples_in_one_document_do_too() {
     let document: String = spec()
         .iter()
         .filter(|example| !example.markdown.contains("]:") && !example.markdown.contains("[]("))
-        .filter(|example| !["Raw HTML", "HTML blocks", "Fenced code blocks"].contains(&example.section.as_str()))
+        .filter(|example| {
+            !["Raw HTML", "HTML blocks", "Fenced code blocks"].contains(&example.section.as_str())
+        })
         .map(|example| format!("{}\n\nend\n\n", example.markdown))
         .collect();
     assert_eq!(rendered(&document), expected(&document));
@@ -81,8 +84,34 @@ fn the_spec_examples_in_one_document_do_too() {
 
 fn blocks() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        "\n", "\n\n", "\n", "  ", "    ", "- ", "* ", "1. ", "2. ", "7) ", "> ", "# ", "```", "~~~", "foo", "bar", "---", "===",
-        "<div>", "<x>", "<!-- c -->", "<pre>", "</pre>", "-", "\t", "aaa\n", "- b\n", "  c\n",
+        "\n",
+        "\n\n",
+        "\n",
+        "  ",
+        "    ",
+        "- ",
+        "* ",
+        "1. ",
+        "2. ",
+        "7) ",
+        "> ",
+        "# ",
+        "```",
+        "~~~",
+        "foo",
+        "bar",
+        "---",
+        "===",
+        "<div>",
+        "<x>",
+        "<!-- c -->",
+        "<pre>",
+        "</pre>",
+        "-",
+        "\t",
+        "aaa\n",
+        "- b\n",
+        "  c\n",
     ]);
     prop::collection::vec(piece, 0..25).prop_map(|pieces| pieces.concat())
 }

@@ -44,7 +44,13 @@ fn html_is_shown_as_it_was_written() {
 
 #[test]
 fn deep_nesting_ends_and_fits() {
-    for text in ["> ".repeat(3000) + "x", "- ".repeat(3000) + "x", "1. ".repeat(300) + "x", "*a ".repeat(3000), "[".repeat(3000)] {
+    for text in [
+        "> ".repeat(3000) + "x",
+        "- ".repeat(3000) + "x",
+        "1. ".repeat(300) + "x",
+        "*a ".repeat(3000),
+        "[".repeat(3000),
+    ] {
         for width in [1, 20, 80] {
             let lines = whole(&text, &options(width));
             assert!(lines.iter().all(|line| line.width() <= usize::from(width).max(2)));

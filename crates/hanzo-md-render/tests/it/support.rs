@@ -14,7 +14,8 @@ pub const FEATURES: &str = include_str!("../data/features.md");
 
 /// The examples of the CommonMark specification.
 pub fn spec() -> Vec<Example> {
-    let examples: Vec<Example> = serde_json::from_str(include_str!("../data/commonmark-0.31.2.json")).unwrap();
+    let examples: Vec<Example> =
+        serde_json::from_str(include_str!("../data/commonmark-0.31.2.json")).unwrap();
     assert_eq!(examples.len(), 652);
     examples
 }

@@ -20,7 +20,8 @@ fn assert_aligned(lines: &[String]) {
 
 #[test]
 fn wide_characters_and_emoji_keep_the_columns() {
-    let table = "| 名前 | b | c |\n|---|:-:|--:|\n| a | 你好 | 👍🏽 |\n| 👨‍👩‍👧‍👦 | e\u{301} | ｶﾞ |\n| long word | x | ❤️ |\n";
+    let table =
+        "| 名前 | b | c |\n|---|:-:|--:|\n| a | 你好 | 👍🏽 |\n| 👨‍👩‍👧‍👦 | e\u{301} | ｶﾞ |\n| long word | x | ❤️ |\n";
     for width in [30, 40, 80, 200] {
         let lines = texts(&whole(table, &options(width)));
         assert!(lines[0].contains('│'));
@@ -30,8 +31,14 @@ fn wide_characters_and_emoji_keep_the_columns() {
 
 #[test]
 fn cells_follow_the_alignment_of_their_column() {
-    let lines = texts(&whole("| l | c | r |\n|:--|:-:|--:|\n| 12345 | 12345 | 12345 |\n| a | b | c |\n", &options(80)));
-    assert_eq!(lines, ["l     │   c   │     r", "──────┼───────┼──────", "12345 │ 12345 │ 12345", "a     │   b   │     c"]);
+    let lines = texts(&whole(
+        "| l | c | r |\n|:--|:-:|--:|\n| 12345 | 12345 | 12345 |\n| a | b | c |\n",
+        &options(80),
+    ));
+    assert_eq!(
+        lines,
+        ["l     │   c   │     r", "──────┼───────┼──────", "12345 │ 12345 │ 12345", "a     │   b   │     c"]
+    );
 }
 
 #[test]
@@ -75,7 +82,7 @@ fn a_table_without_room_becomes_records() {
 #[test]
 fn breaks_and_escaped_pipes_in_cells() {
     let lines = texts(&whole("| a |b|\n|---|---|\n| one<br>two | x \\| y |\n", &options(40)));
-    assert_eq!(lines, ["a   │ b", "────┼──────", "one │ x | y", "two │"].map(str::to_owned).map(|line| if line == "two │" { "two │ ".into() } else { line }));
+    assert_eq!(lines, ["a   │ b", "────┼──────", "one │ x | y", "two │"]);
 }
 
 proptest! {
