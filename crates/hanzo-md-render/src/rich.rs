@@ -77,7 +77,7 @@ impl Rich {
         let end = self.text.len();
         match self.runs.last_mut() {
             Some(last) if last.style == style && last.kind == kind && last.link.as_ref() == link => {
-                last.end = end
+                last.end = end;
             }
             _ => self.runs.push(Run { end, style, link: link.cloned(), kind }),
         }

@@ -1,5 +1,7 @@
 //! The live region: what is not final yet.
 
+use std::fmt::Write;
+
 use hanzo_md_render::{MdRenderer, Modifiers, Options};
 
 use crate::support::{options, texts};
@@ -83,7 +85,7 @@ fn an_open_fence_is_shown_plain_and_highlighted_once_on_close() {
 fn the_tail_of_a_long_fence_is_its_end() {
     let mut markdown = "```\n".to_owned();
     for line in 0..50_000 {
-        markdown.push_str(&format!("line {line}\n"));
+        let _ = writeln!(markdown, "line {line}");
     }
     assert_eq!(tail_of(&markdown, 3), ["line 49997", "line 49998", "line 49999"]);
 }
