@@ -17,8 +17,12 @@ async fn words_are_found_in_messages_calls_digests_and_titles() {
     append(&store, said(id, "Please fix the tokenizer in the lexer"), 1).await;
     append(&store, item(id, ItemContent::AgentMessage { text: "The Übergröße overflows".into() }), 2).await;
     append(&store, call(id, ToolCallStatus::Completed), 3).await;
-    let digest =
-        ItemContent::Compaction { digest: "we renamed frobnicate".into(), folded: 3, tokens_saved: 9, before: None };
+    let digest = ItemContent::Compaction {
+        digest: "we renamed frobnicate".into(),
+        folded: 3,
+        tokens_saved: 9,
+        before: None,
+    };
     append(&store, item(id, digest), 4).await;
     let pending = call(id, ToolCallStatus::Pending);
     append(&store, pending.clone(), 5).await;
