@@ -163,7 +163,7 @@ impl Action for ApplyPatch {
                 let mut plan = Plan::default();
                 for change in changes {
                     cancelled.check()?;
-                    match plan.add(host, change, &bases, encoding)? {
+                    match plan.add(host, &change, &bases, encoding)? {
                         Checked::Fits => {}
                         Checked::Stale(stale) => return Ok(Err(stale)),
                     }

@@ -148,7 +148,7 @@ impl Plan {
     pub(super) fn add(
         &mut self,
         host: &Host,
-        change: Wanted,
+        change: &Wanted,
         bases: &Bases,
         encoding: Option<&'static encoding_rs::Encoding>,
     ) -> Result<Checked, ToolError> {
@@ -179,7 +179,7 @@ impl Plan {
         let (hash, outcome) = beside(
             existing.bytes.len(),
             || ContentHash::of(&existing.bytes),
-            || outcome(host, &existing, &change, encoding),
+            || outcome(host, &existing, change, encoding),
         );
         if expected != hash.as_str() {
             let Existing { real, name, bytes, .. } = existing;

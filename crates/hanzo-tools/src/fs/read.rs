@@ -112,7 +112,7 @@ impl Action for Read {
                 if there.size <= MAX_FILE {
                     return Ok(Ok(there.with(read_all(&mut file, &path)?)));
                 }
-                read_large(&mut file, &path, there, wanted, named, cancelled).map(Err)
+                read_large(&mut file, &path, &there, wanted, named, cancelled).map(Err)
             };
             match call.blocking(read).await? {
                 Ok(loaded) => loaded,
@@ -237,7 +237,7 @@ struct LargePart {
 fn read_large(
     file: &mut std::fs::File,
     path: &Path,
-    there: There,
+    there: &There,
     wanted: Wanted,
     named: Option<&'static encoding_rs::Encoding>,
     cancelled: &Cancelled,
@@ -326,9 +326,20 @@ pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>,
     if size > MAX_FILE {
         return Err(too_large(path, size));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    // In one piece as far as the size goes, which for large files is much quicker than by and by.
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(length) => filled += length,
+            Err(fault) if fault.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(fault) => return Err(io(fault)),
+        }
+    }
+    bytes.truncate(filled);
     // The size may be wrong (files in /proc say 0) or change while we read.
-    file.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
+    file.by_ref().take(MAX_FILE + 1 - filled as u64).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_large(path, bytes.len() as u64));
     }

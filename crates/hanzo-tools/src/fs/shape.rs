@@ -191,7 +191,8 @@ impl Action for Mkdir {
         let path = place::parse(&input.path)?;
         let real = call
             .blocking(move |host, _| {
-                host.workspace.mkdir_all(&path).map_err(fail)?;
+                // Resolved first: on the way through `a/..` a directory `a` would be made.
+                host.workspace.mkdir_all(&place::resolve(&host.workspace, &path)).map_err(fail)?;
                 host.workspace.stat(&path).map(|there| there.location).map_err(fail)
             })
             .await?;
@@ -248,7 +249,7 @@ impl Action for Mv {
             .blocking(move |host, cancelled| {
                 let _lock = Lock::acquire(host, cancelled)?;
                 let old = host.workspace.stat_link(&from).map_err(fail)?.location;
-                if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                if let Some(parent) = place::resolve(&host.workspace, &to).parent() {
                     host.workspace.mkdir_all(parent).map_err(fail)?;
                 }
                 host.workspace.rename(&from, &to, Overwrite::Refuse).map_err(fail)?;
