@@ -23,7 +23,7 @@ mod stream;
 mod text;
 
 pub(crate) use exec::directory;
-pub use job::{Job, Over, Phase, ProcId, Source};
+pub use job::{Job, Over, Phase, ProcId, RunTag, Source};
 pub use jobs::{JobError, JobOptions, Jobs, Launch, LaunchInput, Lifetime, Wait};
 pub(crate) use report::failure;
 pub use shell::{ShellChoice, ShellKind};

@@ -4,12 +4,16 @@
 #![expect(clippy::format_collect, reason = "test texts are short")]
 #![expect(clippy::print_stderr, reason = "an oracle that did not run says so")]
 
+mod bad_input;
 mod contract;
+#[cfg(target_os = "linux")]
+mod crash;
 mod edits;
 mod files;
 mod hostile;
 mod names;
 mod oracle_codex;
+mod oracle_encodings;
 mod oracle_git;
 #[cfg(unix)]
 mod proc;

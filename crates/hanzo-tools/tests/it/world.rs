@@ -10,6 +10,7 @@ use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_testkit::blobs::MemoryBlobs;
 use hanzo_testkit::plain_spawner::PlainSpawner;
+use hanzo_tools::proc::RunTag;
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -35,6 +36,7 @@ impl World {
         }
         let spawner: Arc<dyn Spawner> = Arc::new(PlainSpawner::new(&workspace));
         let mut options = ToolOptions::new(&data);
+        options.proc.jobs.run = RunTag::new("tests");
         change(&mut options);
         let paths = Workspace::open(&workspace, &SandboxConfig::default()).unwrap();
         let host =
