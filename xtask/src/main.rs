@@ -100,7 +100,8 @@ fn bench(selection: &[&str]) -> Result<()> {
 /// The suites of outside programs. Those that are quick and deterministic are part of `test` as well; so far that is all.
 fn interop() -> Result<()> {
     prerequisites::check()?;
-    oracles::run_all()
+    oracles::run_all()?;
+    oracles::test_runners()
 }
 
 fn soak() -> Result<()> {

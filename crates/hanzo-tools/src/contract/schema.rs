@@ -184,6 +184,9 @@ fn advertised(field: &Value) -> Value {
             .map(|(name, value)| {
                 let value = match (name.as_str(), value) {
                     ("additionalProperties", Value::Bool(false)) => return (name.clone(), Value::Null),
+                    // Not every vendor takes several types; the first is the usual one, and its members are not the others'.
+                    ("type", Value::Array(types)) => types.first().cloned().unwrap_or_default(),
+                    ("items", _) if first_type(field) != Some("array") => return (name.clone(), Value::Null),
                     // Nested fields carry no prose: the description of the outer one covers them.
                     ("properties", Value::Object(inner)) => {
                         inner.iter().map(|(name, field)| (name.clone(), bare(&advertised(field)))).collect()
@@ -196,6 +199,13 @@ fn advertised(field: &Value) -> Value {
             .filter(|(_, value)| !value.is_null())
             .collect(),
         other => other.clone(),
+    }
+}
+
+fn first_type(field: &Value) -> Option<&str> {
+    match field.get("type")? {
+        Value::Array(types) => types.first()?.as_str(),
+        one => one.as_str(),
     }
 }
 
