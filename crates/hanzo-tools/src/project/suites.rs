@@ -78,9 +78,10 @@ pub(crate) fn find_suites(workspace: &Workspace, scan: &Scan, has_nextest: bool)
                 continue;
             }
             let relative = place.path.strip_prefix(&scan.root).unwrap_or(&place.path);
-            let name = match relative.as_os_str().is_empty() {
-                true => found.runner.name().to_owned(),
-                false => format!("{}:{}", relative.display(), found.runner.name()),
+            let name = if relative.as_os_str().is_empty() {
+                found.runner.name().to_owned()
+            } else {
+                format!("{}:{}", relative.display(), found.runner.name())
             };
             let Found { runner, detail, missing } = found;
             suites.push(Suite { name, runner, directory: place.path.clone(), detail, missing });
@@ -161,7 +162,8 @@ fn has_tests_in(workspace: &Workspace, directory: &Path) -> bool {
     ["tests", "test"].iter().any(|name| {
         let Ok(entries) = workspace.list_dir(&directory.join(name)) else { return false };
         entries.flatten().take(2000).any(|entry| {
-            entry.name.to_str().is_some_and(|name| name.starts_with("test_") && name.ends_with(".py"))
+            let stem = entry.name.to_str().and_then(|name| name.strip_suffix(".py"));
+            stem.is_some_and(|stem| stem.starts_with("test_"))
         })
     })
 }

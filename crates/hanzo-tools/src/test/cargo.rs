@@ -48,13 +48,15 @@ pub(super) fn parse(stdout: &str, stderr: &str) -> Outcome {
     }
     for (program, end) in crashes(stderr) {
         let mut crash = Failure::new(&program, &format!("the test program was ended: {end}"));
-        crash.at = program.ends_with(".rs").then(|| (program.clone(), 0, 0));
+        crash.at = program.strip_suffix(".rs").map(|_| (program.clone(), 0, 0));
         outcome.failed(crash);
     }
     if programs.is_empty() {
         let errors = compile_errors(stderr);
         outcome.is_build_failure = !errors.is_empty();
-        errors.into_iter().for_each(|error| outcome.keep(error));
+        for error in errors {
+            outcome.keep(error);
+        }
     } else if programs.iter().any(|program| !program.is_over) {
         outcome.notes.push("a test program ended without a result".to_owned());
     }

@@ -65,7 +65,7 @@ pub(super) fn parse(stdout: &str, stderr: &str, module: Option<&str>) -> Outcome
             "fail" | "build-fail" => test.verdict = Some(Verdict::Fail),
             "skip" => test.verdict = Some(Verdict::Skip),
             "output" | "build-output" if test.output.len() < MAX_OUTPUT => {
-                test.output.push_str(&happened.output)
+                test.output.push_str(&happened.output);
             }
             _ => {}
         }

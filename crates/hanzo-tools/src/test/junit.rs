@@ -157,11 +157,9 @@ fn begin(
         ("testsuites" | "testsuite", None) if depth == 1 => {
             outcome.seconds = attribute(tag, "time").and_then(|time| time.parse().ok());
         }
-        ("testsuite", None) => {
-            // pytest says it on the inner one.
-            if outcome.seconds.is_none() {
-                outcome.seconds = attribute(tag, "time").and_then(|time| time.parse().ok());
-            }
+        // pytest says it on the inner one.
+        ("testsuite", None) if outcome.seconds.is_none() => {
+            outcome.seconds = attribute(tag, "time").and_then(|time| time.parse().ok());
         }
         _ => {}
     }

@@ -202,7 +202,9 @@ fn pytest(line: &mut Line, workspace: &Workspace, suite: &Suite, wanted: &Wanted
     }
     match wanted.filter {
         // A node id names a test exactly.
-        Some(filter) if filter.contains("::") || filter.ends_with(".py") => line.word(filter.into()),
+        Some(filter) if filter.contains("::") || filter.strip_suffix(".py").is_some() => {
+            line.word(filter.into())
+        }
         Some(filter) => {
             line.word("-k".into());
             line.word(filter.into());

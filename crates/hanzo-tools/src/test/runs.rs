@@ -200,7 +200,9 @@ impl Run {
         if outcome.total() == 0 {
             let build = cargo::compile_errors(&errors);
             outcome.is_build_failure = !build.is_empty();
-            build.into_iter().for_each(|error| outcome.keep(error));
+            for error in build {
+                outcome.keep(error);
+            }
         }
         outcome
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::Stage;
 
-fn ok(stage: &Stage, arguments: Value) -> Value {
+fn ok(stage: &Stage, arguments: &Value) -> Value {
     let result = stage.call("mode", arguments.clone());
     assert!(!result.is_error, "{arguments}: {}", result.output);
     result.envelope.unwrap()["data"].clone()
@@ -22,23 +22,23 @@ fn left_in(stage: &Stage, tool: &str, arguments: &Value) -> Result<(), String> {
 
 #[test]
 fn there_are_more_than_ten_and_each_can_be_shown_and_activated() {
-    let modes = ok(&Stage::new(), json!({"action": "list"}))["modes"].as_array().unwrap().clone();
+    let modes = ok(&Stage::new(), &json!({"action": "list"}))["modes"].as_array().unwrap().clone();
     assert!(modes.len() >= 10, "{modes:?}");
     for intent in ["inspect", "apply", "verify", "ship"] {
         assert!(modes.iter().any(|mode| mode["name"] == intent), "{intent}");
     }
     for mode in &modes {
         let stage = Stage::new();
-        let shown = ok(&stage, json!({"action": "show", "name": mode["name"]}));
+        let shown = ok(&stage, &json!({"action": "show", "name": mode["name"]}));
         assert!(
             !shown["guidance"].as_str().unwrap().is_empty() && !shown["tools"].as_array().unwrap().is_empty()
         );
         assert_eq!(
-            ok(&stage, json!({"action": "current"}))["active"],
+            ok(&stage, &json!({"action": "current"}))["active"],
             json!([]),
             "showing does not activate"
         );
-        let active = ok(&stage, json!({"action": "activate", "name": mode["name"]}));
+        let active = ok(&stage, &json!({"action": "activate", "name": mode["name"]}));
         assert_eq!(active["active"], json!([mode["name"]]));
         assert!(left_in(&stage, "fs", &json!({"action": "read", "path": "x"})).is_ok(), "{mode}");
         assert!(
@@ -59,7 +59,7 @@ fn an_active_mode_denies_what_is_outside_its_set_with_a_reason() {
     let stage = Stage::new();
     let write = json!({"action": "write", "path": "a.txt", "content": ""});
     assert!(left_in(&stage, "fs", &write).is_ok(), "without a mode everything is left in");
-    ok(&stage, json!({"action": "activate", "name": "Inspect"}));
+    ok(&stage, &json!({"action": "activate", "name": "Inspect"}));
     let reason = left_in(&stage, "fs", &write).unwrap_err();
     assert!(
         reason.contains("`fs.write`")
@@ -89,17 +89,17 @@ fn an_active_mode_denies_what_is_outside_its_set_with_a_reason() {
 #[test]
 fn modes_only_narrow_each_other() {
     let stage = Stage::new();
-    ok(&stage, json!({"action": "activate", "name": "verify"}));
+    ok(&stage, &json!({"action": "activate", "name": "verify"}));
     assert!(left_in(&stage, "test", &json!({"action": "run"})).is_ok());
-    let both = ok(&stage, json!({"action": "activate", "name": "apply"}));
+    let both = ok(&stage, &json!({"action": "activate", "name": "apply"}));
     assert_eq!(both["active"], json!(["verify", "apply"]));
     assert!(left_in(&stage, "test", &json!({"action": "run"})).is_err());
     assert!(left_in(&stage, "fs", &json!({"action": "write", "path": "a", "content": ""})).is_err());
     assert!(left_in(&stage, "fs", &json!({"action": "read", "path": "a"})).is_ok());
     for _ in 0..10 {
-        ok(&stage, json!({"action": "activate", "name": "verify"}));
+        ok(&stage, &json!({"action": "activate", "name": "verify"}));
     }
-    assert_eq!(ok(&stage, json!({"action": "current"}))["active"], json!(["verify", "apply"]));
+    assert_eq!(ok(&stage, &json!({"action": "current"}))["active"], json!(["verify", "apply"]));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn files_that_may_be_changed_are_looked_at_where_they_really_are() {
     let stage = Stage::new();
     stage.write("src/main.rs", "");
     std::os::unix::fs::symlink(stage.root.join("src"), stage.root.join("docs")).unwrap();
-    ok(&stage, json!({"action": "activate", "name": "documenter"}));
+    ok(&stage, &json!({"action": "activate", "name": "documenter"}));
     let write = |path: &str| left_in(&stage, "fs", &json!({"action": "write", "path": path, "content": ""}));
     assert!(write("README.md").is_ok() && write("guide/start.md").is_ok());
     assert!(write("src/lib.rs").is_err());
@@ -118,12 +118,12 @@ fn files_that_may_be_changed_are_looked_at_where_they_really_are() {
 #[test]
 fn leaving_is_no_reader_and_not_for_callers_from_elsewhere() {
     let stage = Stage::new();
-    ok(&stage, json!({"action": "activate", "name": "teacher"}));
+    ok(&stage, &json!({"action": "activate", "name": "teacher"}));
     let reach = stage.tools.get("mode").unwrap().reach(&json!({"action": "leave"}));
     assert_eq!((reach.action.as_str(), reach.effect), ("mode.leave", Effect::Write));
     let refused = stage.call_as(ToolCaller::Remote, "mode", json!({"action": "leave"}));
     assert!(refused.output.starts_with("error DENIED"), "{}", refused.output);
-    assert_eq!(ok(&stage, json!({"action": "leave"}))["left"], json!(["teacher"]));
+    assert_eq!(ok(&stage, &json!({"action": "leave"}))["left"], json!(["teacher"]));
     assert!(stage.host.modes.names().is_empty());
     let unknown = stage.call("mode", json!({"action": "activate", "name": "god"}));
     assert!(
@@ -136,7 +136,7 @@ fn leaving_is_no_reader_and_not_for_callers_from_elsewhere() {
 #[test]
 fn a_subagent_is_within_its_parents_modes() {
     let (parent, child) = (Stage::new(), Stage::new());
-    ok(&parent, json!({"action": "activate", "name": "teacher"}));
+    ok(&parent, &json!({"action": "activate", "name": "teacher"}));
     let both = AllOf(vec![parent.host.modes.clone() as Arc<dyn Narrowing>, child.host.modes.clone()]);
     assert!(both.check(&Reach::new("fs.write", Effect::Write)).is_err());
     assert!(both.check(&Reach::new("fs.read", Effect::Read)).is_ok());

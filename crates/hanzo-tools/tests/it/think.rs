@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::Stage;
 
-fn ok(stage: &Stage, arguments: Value) -> Value {
+fn ok(stage: &Stage, arguments: &Value) -> Value {
     let result = stage.call("think", arguments.clone());
     assert!(!result.is_error, "{arguments}: {}", result.output);
     result.envelope.unwrap()["data"].clone()
@@ -14,17 +14,17 @@ fn ok(stage: &Stage, arguments: Value) -> Value {
 #[test]
 fn thoughts_are_numbered_and_the_earlier_ones_named() {
     let stage = Stage::new();
-    let first = ok(&stage, json!({"action": "think", "thought": "It is the cache.\nBecause of the lock."}));
+    let first = ok(&stage, &json!({"action": "think", "thought": "It is the cache.\nBecause of the lock."}));
     assert_eq!((first["number"].as_u64(), first["text"].as_str().map(str::len)), (Some(1), Some(37)));
     let second =
-        ok(&stage, json!({"action": "critic", "analysis": "A lock repairs it.", "context": "two threads"}));
+        ok(&stage, &json!({"action": "critic", "analysis": "A lock repairs it.", "context": "two threads"}));
     assert_eq!(second["earlier"], json!(["1 (think): It is the cache."]));
     assert!(
         second["questions"].as_array().unwrap().len() >= 3
             && second["text"].as_str().unwrap().contains("two threads")
     );
     for number in 0..400 {
-        ok(&stage, json!({"action": "think", "thought": format!("thought {number} {}", "x".repeat(100))}));
+        ok(&stage, &json!({"action": "think", "thought": format!("thought {number} {}", "x".repeat(100))}));
     }
     let last = stage.call("think", json!({"action": "think", "thought": "y".repeat(300_000)}));
     assert!(last.output.len() < 2_000, "what is said back is bounded: {}", last.output.len());
@@ -54,7 +54,7 @@ fn a_review_has_the_questions_of_its_focus_and_says_which_files_are_there() {
     for focus in focuses {
         let data = ok(
             &stage,
-            json!({
+            &json!({
                 "action": "review", "work_description": "It is locked now.", "focus": focus,
                 "file_paths": ["src/a.rs", "src/none.rs", "src"], "code_snippets": ["\nlet x = 1;\nlet y = 2;"],
             }),

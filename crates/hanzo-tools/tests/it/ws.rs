@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::Stage;
 
-fn ok(stage: &Stage, arguments: Value) -> Value {
+fn ok(stage: &Stage, arguments: &Value) -> Value {
     let result = stage.call("ws", arguments.clone());
     assert!(!result.is_error, "{arguments}: {}", result.output);
     result.envelope.unwrap()["data"].clone()
@@ -28,7 +28,7 @@ fn a_project_of_several_languages_is_recognised() {
     stage.write("Makefile", "");
     stage.write(".git/HEAD", "ref: refs/heads/feature/x\n");
     stage.write("node_modules/x/y.py", "");
-    let data = ok(&stage, json!({"action": "detect"}));
+    let data = ok(&stage, &json!({"action": "detect"}));
     assert_eq!(data["root"], format!("file://{}", stage.root.display()));
     assert_eq!(
         data["languages"],
@@ -50,7 +50,7 @@ fn a_project_of_several_languages_is_recognised() {
     );
     assert_eq!(data["complete"], true);
     assert!(data["backends"]["test"].as_array().unwrap().contains(&json!("pytest")));
-    let inner = ok(&stage, json!({"action": "detect", "path": "web"}));
+    let inner = ok(&stage, &json!({"action": "detect", "path": "web"}));
     assert_eq!(inner["vcs"]["kind"], "git", "{inner:#}");
     let missing = stage.call("ws", json!({"action": "detect", "path": "nowhere"}));
     assert!(missing.output.starts_with("error NOT_FOUND"), "{}", missing.output);
@@ -70,7 +70,7 @@ fn hostile_files_are_no_trouble() {
         deep.push("d");
     }
     std::fs::create_dir_all(&deep).unwrap();
-    let data = ok(&stage, json!({"action": "detect"}));
+    let data = ok(&stage, &json!({"action": "detect"}));
     assert_eq!(data["complete"], false, "{data:#}");
     assert_eq!(data["build"][0]["tool"], "cargo");
 }
@@ -78,11 +78,11 @@ fn hostile_files_are_no_trouble() {
 #[test]
 fn the_capabilities_name_the_sandbox_and_tell_strangers_less() {
     let stage = Stage::new();
-    let data = ok(&stage, json!({"action": "capabilities"}));
+    let data = ok(&stage, &json!({"action": "capabilities"}));
     assert_eq!(data["sandbox"], json!({"level": "path-check", "network": false, "way_out": false}));
     assert!(data["lsp"].is_array() && data["test_runners"].is_array());
     stage.call("mode", json!({"action": "activate", "name": "inspect"}));
-    assert_eq!(ok(&stage, json!({"action": "capabilities"}))["modes"], json!(["inspect"]));
+    assert_eq!(ok(&stage, &json!({"action": "capabilities"}))["modes"], json!(["inspect"]));
     let remote = stage.call_as(ToolCaller::Remote, "ws", json!({"action": "capabilities"}));
     assert!(remote.envelope.unwrap()["data"]["sandbox"].get("writable").is_none());
 }
@@ -91,7 +91,7 @@ fn the_capabilities_name_the_sandbox_and_tell_strangers_less() {
 fn help_and_schema_are_those_of_all_tools() {
     let stage = Stage::new();
     let help = stage.call("ws", json!({"action": "help"})).output;
-    let schema = ok(&stage, json!({"action": "schema"}));
+    let schema = ok(&stage, &json!({"action": "schema"}));
     for tool in unified(&stage.host) {
         assert!(help.contains(&format!("# {}\n", tool.name())), "{}", tool.name());
         for action in tool.action_names() {
@@ -100,7 +100,7 @@ fn help_and_schema_are_those_of_all_tools() {
             assert!(jsonschema::meta::is_valid(&schemas["input"]), "{}.{action}", tool.name());
         }
     }
-    let one = ok(&stage, json!({"action": "help", "tool": "test"}))["text"].as_str().unwrap().to_owned();
+    let one = ok(&stage, &json!({"action": "help", "tool": "test"}))["text"].as_str().unwrap().to_owned();
     assert!(one.starts_with("# test") && !one.contains("# fs"));
     let unknown = stage.call("ws", json!({"action": "help", "tool": "tset"}));
     assert!(unknown.output.starts_with("error UNKNOWN_TOOL"), "{}", unknown.output);
@@ -151,7 +151,6 @@ fn by_default_a_model_is_shown_the_usual_tools_and_can_call_the_others() {
 
 /// A soak looks at as many files as the requirement names; a busy machine and a build without optimisation get more time.
 #[test]
-#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and when the test fails")]
 fn a_look_at_a_large_tree_is_bounded() {
     let stage = Stage::new();
     let files = hanzo_testkit::scale::rounds(100_000);
@@ -166,7 +165,7 @@ fn a_look_at_a_large_tree_is_bounded() {
     let mut times = Vec::new();
     for _ in 0..5 {
         let began = Instant::now();
-        let data = ok(&stage, json!({"action": "detect"}));
+        let data = ok(&stage, &json!({"action": "detect"}));
         times.push(began.elapsed());
         assert!(
             data["files_seen"].as_u64().unwrap() > 100 && data["build"][0]["tool"] == "cargo",
