@@ -1,6 +1,6 @@
 //! Which tools there are, and the set a thread gets.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hanzo_protocol::tool::{Tool, ToolSet};
 
@@ -89,6 +89,17 @@ fn split(id: &str) -> (&str, Option<&str>) {
 /// All unified tools.
 pub fn unified(host: &Arc<Host>) -> Vec<Arc<UnifiedTool>> {
     selected(host, &Selection::default())
+}
+
+/// The names of the tools of the thread of `host`, without making them.
+pub(crate) fn chosen_names(host: &Host) -> impl Iterator<Item = &'static str> {
+    static NAMES: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| BUILT_IN.iter().map(|make| make().name()).collect());
+    let selection = host.selection.get();
+    NAMES.iter().copied().filter(move |tool| {
+        let names = |entry: &String| split(alias::canonical(entry).unwrap_or(entry)).0 == *tool;
+        selection.is_none_or(|chosen| chosen.enabled.is_empty() || chosen.enabled.iter().any(names))
+    })
 }
 
 /// The tools of the thread of `host`, as far as they were chosen.

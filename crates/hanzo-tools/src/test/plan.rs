@@ -203,7 +203,7 @@ fn pytest(line: &mut Line, workspace: &Workspace, suite: &Suite, wanted: &Wanted
     match wanted.filter {
         // A node id names a test exactly.
         Some(filter) if filter.contains("::") || filter.strip_suffix(".py").is_some() => {
-            line.word(filter.into())
+            line.word(filter.into());
         }
         Some(filter) => {
             line.word("-k".into());

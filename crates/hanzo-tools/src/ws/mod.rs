@@ -177,19 +177,18 @@ fn builds(place: &Place) -> Vec<Build> {
 }
 
 /// What does the work of each tool. A language server is named when one is installed; `code` joins them when it can.
-fn backends(host: &std::sync::Arc<Host>) -> BTreeMap<&'static str, Vec<String>> {
-    let mut backends = BTreeMap::new();
-    for tool in registry::chosen(host) {
-        let known: &[&str] = match tool.name() {
+fn backends(host: &Host) -> BTreeMap<&'static str, Vec<String>> {
+    let of = |tool: &'static str| {
+        let known: &[&str] = match tool {
             "code" => &["tree-sitter", "heuristic"],
             "vcs" if on_path("git") => &["git"],
             "vcs" => &[],
             "test" => &["cargo", "pytest", "node", "vitest", "jest", "go", "ctest", "junit"],
             _ => &["built-in"],
         };
-        backends.insert(tool.name(), known.iter().map(ToString::to_string).collect());
-    }
-    backends
+        (tool, known.iter().map(ToString::to_string).collect())
+    };
+    registry::chosen_names(host).map(of).collect()
 }
 
 /// Says what can be done.
