@@ -108,7 +108,8 @@ fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
     oracles::run_sdks()?;
-    oracles::file_tools()
+    oracles::file_tools()?;
+    oracles::test_runners()
 }
 
 fn soak() -> Result<()> {
