@@ -33,6 +33,17 @@ pub(super) fn detect(host: &Host, path: Option<&str>, cancelled: &Cancelled) -> 
         Some(path) => workspace.stat(&place::parse(path)?).map_err(|error| place::failure(&error))?,
         None => workspace.stat(root).map_err(|error| place::failure(&error))?,
     };
+    if !given.location.starts_with(root) {
+        let text = format!(
+            "`{}` is not in the workspace; tests are looked for and run inside it",
+            path.unwrap_or(".")
+        );
+        return Err(ToolError::new(ErrorCode::SandboxDenied, text));
+    }
+    if !matches!(given.kind, FileKind::Directory | FileKind::File) {
+        let text = format!("`{}` is neither a file nor a directory", path.unwrap_or("."));
+        return Err(ToolError::new(ErrorCode::InvalidArguments, text));
+    }
     let has_nextest = proc::on_path("cargo-nextest");
     let look = |start: &Path, depth| {
         let limits = Limits { depth, ..Limits::default() };
