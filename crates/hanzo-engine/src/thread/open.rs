@@ -92,6 +92,7 @@ impl Opening {
             ..GateLimits::default()
         };
         let gate = Gate::new(GateParts {
+            narrowing: Arc::clone(&parts.narrowing),
             thread: id,
             workspace: parts.workspace.path().to_owned(),
             tools: tools.clone(),

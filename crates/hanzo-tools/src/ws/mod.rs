@@ -98,12 +98,14 @@ impl Action for Detect {
     }
 
     async fn run(&self, call: &Call<'_>, input: DetectInput) -> Result<Answer<DetectOutput>, ToolError> {
+        let caller = call.context.caller;
         call.blocking(move |host, cancelled| {
             let start = match &input.path {
                 Some(path) => place::parse(path)?,
                 None => host.workspace.path().to_owned(),
             };
             let scan = Scan::run(&host.workspace, &start, Limits::default(), cancelled)?;
+            crate::fs::taint(host, &scan.root, caller)?;
             let suites = find_suites(&host.workspace, &scan, on_path("cargo-nextest"));
             let mut languages: Vec<Language> =
                 scan.languages.iter().map(|(language, files)| Language { language, files: *files }).collect();
