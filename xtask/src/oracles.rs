@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use crate::workspace::{root, run, target};
+use crate::workspace::{cargo_with, root, run, target};
 
 /// Runs every oracle.
 pub fn run_all() -> Result<()> {
@@ -14,6 +14,22 @@ pub fn run_all() -> Result<()> {
     let packages = target().join("oracles");
     install_node_packages(&packages)?;
     run(Command::new("node").current_dir(root()).arg("test-vectors/check/sse.mjs").arg(&packages))
+}
+
+/// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
+pub fn vim() -> Result<()> {
+    let cases = target().join("oracles/vim-cases.json");
+    std::fs::create_dir_all(target().join("oracles"))?;
+    run(Command::new("python3")
+        .current_dir(root())
+        .arg("crates/hanzo-tui/tests/oracle/generate.py")
+        .args(["--count", "1200", "--seed", "5", "--out"])
+        .arg(&cases))
+    .context("hint: this needs the programs vim (with +channel) and nvim")?;
+    cargo_with(
+        &["test", "--package", "hanzo-tui", "--test", "it", "vim_oracle_cases"],
+        &[("HANZO_VIM_CASES", &cases.to_string_lossy())],
+    )
 }
 
 fn install_node_packages(directory: &Path) -> Result<()> {

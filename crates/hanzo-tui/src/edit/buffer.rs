@@ -38,12 +38,14 @@ pub(crate) enum Stepped {
 pub(crate) struct Buffer {
     lines: Vec<Arc<Line>>,
     stepping: Stepping,
+    /// Every line was deleted and nothing typed since: then Vim finds nothing to delete, not even an empty line.
+    emptied: bool,
 }
 
 impl Buffer {
     pub fn new(text: &str, stepping: Stepping) -> Self {
         let lines = split(text).map(|line| Arc::new(cells(line, stepping))).collect();
-        Self { lines, stepping }
+        Self { lines, stepping, emptied: false }
     }
 
     pub fn stepping(&self) -> Stepping {
@@ -71,9 +73,14 @@ impl Buffer {
         &self.lines
     }
 
-    pub fn set_lines(&mut self, lines: Vec<Arc<Line>>) {
+    pub fn set_lines(&mut self, lines: Vec<Arc<Line>>, emptied: bool) {
         self.lines = lines;
         self.keep_one();
+        self.emptied = emptied;
+    }
+
+    pub fn is_emptied(&self) -> bool {
+        self.emptied
     }
 
     pub fn last_line(&self) -> usize {
@@ -200,6 +207,7 @@ impl Buffer {
 
     /// Puts text in and returns where it ends. Line breaks of any kind become `\n`.
     pub fn insert(&mut self, at: Pos, text: &str) -> Pos {
+        self.emptied &= text.is_empty();
         let at = self.clamp(at);
         let mut parts = split(text).map(|part| cells(part, self.stepping));
         let first = parts.next().unwrap_or_default();
@@ -221,8 +229,8 @@ impl Buffer {
             self.lines.splice(at.line + 1..at.line + 1, new);
         }
         let end = self.heal(end);
-        if at.line == end.line {
-            // Healing the start may merge the first cell of the text with what stands before it.
+        if at.line == end.line && self.needs_healing(at) {
+            // The first cell of the text may merge with what stands before it.
             let scalars = self.scalars(end);
             self.heal(at);
             return self.at_scalar(end.line, scalars);
@@ -250,16 +258,19 @@ impl Buffer {
         let last = last.min(self.last_line());
         if first <= last {
             self.lines.drain(first..=last);
+            self.emptied = self.lines.is_empty();
             self.keep_one();
         }
     }
 
     pub fn insert_line(&mut self, at: usize, text: &str) {
         let line = cells(text, self.stepping);
+        self.emptied = false;
         self.lines.insert(at.min(self.lines.len()), Arc::new(line));
     }
 
     pub fn set_line(&mut self, line: usize, text: &str) {
+        self.emptied = false;
         self.lines[line] = Arc::new(cells(text, self.stepping));
     }
 
@@ -271,14 +282,17 @@ impl Buffer {
 
     /// Cuts the line anew when the cells on both sides of `at` could belong together; returns the place of `at` after it.
     fn heal(&mut self, at: Pos) -> Pos {
-        let line = &self.lines[at.line];
-        let together = at.col > 0 && at.col < line.len() && may_merge(&line[at.col - 1], &line[at.col]);
-        if !together {
+        if !self.needs_healing(at) {
             return at;
         }
         let scalars = self.scalars(at);
-        self.lines[at.line] = Arc::new(cells(&text_of(line), self.stepping));
+        self.lines[at.line] = Arc::new(cells(&text_of(&self.lines[at.line]), self.stepping));
         self.at_scalar(at.line, scalars)
+    }
+
+    fn needs_healing(&self, at: Pos) -> bool {
+        let line = &self.lines[at.line];
+        at.col > 0 && at.col < line.len() && may_merge(&line[at.col - 1], &line[at.col])
     }
 
     /// How many Unicode scalar values stand before `at` in its line.

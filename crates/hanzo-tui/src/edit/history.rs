@@ -15,12 +15,17 @@ struct Step {
     old: Vec<Arc<Line>>,
     new: Vec<Arc<Line>>,
     cursor: Pos,
+    /// Whether the text had been emptied, before and after.
+    emptied: [bool; 2],
 }
 
 #[derive(Debug, Clone)]
 struct Open {
     lines: Vec<Arc<Line>>,
     cursor: Pos,
+    emptied: bool,
+    /// The first line that was worked on, even if it came out the same.
+    touched: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -34,7 +39,19 @@ impl History {
     /// To be called before a change; the first call since [`Self::close`] begins a step.
     pub fn before_change(&mut self, buffer: &Buffer, cursor: Pos) {
         if self.open.is_none() {
-            self.open = Some(Open { lines: buffer.lines().to_vec(), cursor });
+            self.open = Some(Open {
+                lines: buffer.lines().to_vec(),
+                cursor,
+                emptied: buffer.is_emptied(),
+                touched: usize::MAX,
+            });
+        }
+    }
+
+    /// Counts lines from `line` on as part of the open step, whether they change or not.
+    pub fn touch(&mut self, line: usize) {
+        if let Some(open) = &mut self.open {
+            open.touched = open.touched.min(line);
         }
     }
 
@@ -47,6 +64,7 @@ impl History {
         if first == old.len() && first == new.len() {
             return;
         }
+        let first = first.min(open.touched);
         let most = old.len().min(new.len()) - first;
         let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(same).count();
         self.undone.clear();
@@ -58,32 +76,33 @@ impl History {
             old: old[first..old.len() - tail].to_vec(),
             new: new[first..new.len() - tail].to_vec(),
             cursor: open.cursor,
+            emptied: [open.emptied, buffer.is_emptied()],
         });
     }
 
     /// Takes the newest step back; returns where Vim puts the cursor.
-    pub fn undo(&mut self, buffer: &mut Buffer, cursor: Pos) -> Option<Pos> {
+    pub fn undo(&mut self, buffer: &mut Buffer) -> Option<Pos> {
         self.close(buffer);
         let step = self.done.pop()?;
-        let at = apply(buffer, &step, &step.new, &step.old, cursor);
+        let at = apply(buffer, &step, &step.new, &step.old, step.emptied[0]);
         self.undone.push(step);
         Some(at)
     }
 
     /// Does the last undone step again.
-    pub fn redo(&mut self, buffer: &mut Buffer, cursor: Pos) -> Option<Pos> {
+    pub fn redo(&mut self, buffer: &mut Buffer) -> Option<Pos> {
         self.close(buffer);
         let step = self.undone.pop()?;
-        let at = apply(buffer, &step, &step.old, &step.new, cursor);
+        let at = apply(buffer, &step, &step.old, &step.new, step.emptied[1]);
         self.done.push(step);
         Some(at)
     }
 }
 
-fn apply(buffer: &mut Buffer, step: &Step, from: &[Arc<Line>], to: &[Arc<Line>], _cursor: Pos) -> Pos {
+fn apply(buffer: &mut Buffer, step: &Step, from: &[Arc<Line>], to: &[Arc<Line>], emptied: bool) -> Pos {
     let mut lines = buffer.lines().to_vec();
     lines.splice(step.first..step.first + from.len(), to.iter().cloned());
-    buffer.set_lines(lines);
+    buffer.set_lines(lines, emptied);
     // Where the cursor was when the change began, if that is in or right above what changed; otherwise the first line
     // that differs, at its first character that is no blank.
     let remembered = step.cursor.line;

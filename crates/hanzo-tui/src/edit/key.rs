@@ -74,7 +74,9 @@ pub struct Key {
 
 /// A key notation that names no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no key is called `<{name}>`\n\nhint: names are Esc, CR, BS, Del, Tab, Space, Left … PageDown, lt, with C-, M- or S- in front")]
+#[error(
+    "no key is called `<{name}>`\n\nhint: names are Esc, CR, BS, Del, Tab, Space, Left … PageDown, lt, with C-, M- or S- in front"
+)]
 pub struct UnknownKey {
     /// What stood between the angle brackets.
     pub name: String,
@@ -125,7 +127,7 @@ impl Key {
         let mut keys = Vec::new();
         let mut rest = notation;
         while let Some(first) = rest.chars().next() {
-            let named = rest.strip_prefix('<').and_then(|inside| inside.split_once('>'));
+            let named = rest.strip_prefix('<').and_then(split_name);
             if let Some((name, after)) = named {
                 keys.push(Self::named(name).ok_or_else(|| UnknownKey { name: name.to_owned() })?);
                 rest = after;
@@ -177,6 +179,15 @@ impl Key {
         };
         Some(Self { code, modifiers })
     }
+}
+
+/// A name and what follows its bracket; in `<M->>` the first bracket is the key.
+fn split_name(inside: &str) -> Option<(&str, &str)> {
+    let mut end = inside.find('>')?;
+    if inside[..end].ends_with('-') && inside[end + 1..].starts_with('>') {
+        end += 1;
+    }
+    Some((&inside[..end], &inside[end + 1..]))
 }
 
 impl std::fmt::Display for Key {

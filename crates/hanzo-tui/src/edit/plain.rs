@@ -137,8 +137,12 @@ impl Editor {
                 self.buffer.forward(&mut end);
                 self.replace_range(at, end, "");
             }
-            Edit::KillWordLeft => self.kill(word_left(&self.buffer, at, Words::Small), at, before, Kill::Before),
-            Edit::KillBlankWordLeft => self.kill(word_left(&self.buffer, at, Words::Big), at, before, Kill::Before),
+            Edit::KillWordLeft => {
+                self.kill(word_left(&self.buffer, at, Words::Small), at, before, Kill::Before)
+            }
+            Edit::KillBlankWordLeft => {
+                self.kill(word_left(&self.buffer, at, Words::Big), at, before, Kill::Before)
+            }
             Edit::KillWordRight => self.kill(at, word_right(&self.buffer, at), before, Kill::After),
             Edit::KillLineLeft => {
                 let mut start = Pos::new(at.line, 0);
@@ -170,9 +174,13 @@ impl Editor {
             Edit::Transpose => return self.transpose(),
             Edit::UpperWord => self.case_word(|_, c| c.to_uppercase().collect()),
             Edit::LowerWord => self.case_word(|_, c| c.to_lowercase().collect()),
-            Edit::CapitalWord => self.case_word(|first, c| {
-                if first { c.to_uppercase().collect() } else { c.to_lowercase().collect() }
-            }),
+            Edit::CapitalWord => {
+                self.case_word(
+                    |first, c| {
+                        if first { c.to_uppercase().collect() } else { c.to_lowercase().collect() }
+                    },
+                )
+            }
         }
         Outcome::Done
     }
@@ -371,14 +379,24 @@ fn change_end(before: &Buffer, after: &Buffer) -> Pos {
     let (old, new) = (before.lines(), after.lines());
     let most = old.len().min(new.len());
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let tail = old.iter().rev().zip(new.iter().rev()).take(most - head.min(most)).take_while(|(a, b)| a == b).count();
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(most - head.min(most))
+        .take_while(|(a, b)| a == b)
+        .count();
     let line = (new.len() - tail).saturating_sub(1);
     if new.len() - tail <= head {
         // Only whole lines went away.
         let line = head.saturating_sub(1).min(after.last_line());
         return Pos::new(line, after.len(line));
     }
-    let old_line = old.len().checked_sub(tail + 1).filter(|line| *line >= head).map_or(&[][..], |line| before.line(line));
+    let old_line = old
+        .len()
+        .checked_sub(tail + 1)
+        .filter(|line| *line >= head)
+        .map_or(&[][..], |line| before.line(line));
     let cells = after.line(line);
     let same = cells.iter().rev().zip(old_line.iter().rev()).take_while(|(a, b)| a == b).count();
     Pos::new(line, cells.len() - same)

@@ -25,7 +25,9 @@ pub struct RegisterText {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Deleted; numbered when it has a line break or the motion always numbers.
-    Deleted { numbered: bool },
+    Deleted {
+        numbered: bool,
+    },
     Yanked,
 }
 

@@ -19,6 +19,9 @@ struct Case {
     start: State,
     keys: String,
     end: State,
+    /// Why we differ here on purpose.
+    #[serde(default)]
+    may_differ: Option<String>,
 }
 
 #[derive(Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -50,7 +53,8 @@ impl From<Pos> for Place {
 }
 
 fn cases(path: &PathBuf) -> Vec<Case> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
+    let text =
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
     serde_json::from_str::<File>(&text).unwrap().cases
 }
 
@@ -114,7 +118,7 @@ fn state_of(editor: &Editor) -> State {
 /// The cases that fail, each with what came instead.
 fn failures(cases: &[Case], settings: Settings) -> Vec<(String, String)> {
     let mut failures = Vec::new();
-    for case in cases {
+    for case in cases.iter().filter(|case| case.may_differ.is_none()) {
         let run = std::panic::catch_unwind(|| {
             let mut editor = editor_at(&case.start, settings);
             press(&mut editor, &case.keys);
@@ -126,8 +130,11 @@ fn failures(cases: &[Case], settings: Settings) -> Vec<(String, String)> {
         };
         // The command line itself is not compared, as in Vim: a selection leaves a range there.
         if got != case.end {
-            let Case { id, start, keys, end } = case;
-            failures.push((id.clone(), format!("\n  keys  {keys}\n  start {start:?}\n  want  {end:?}\n  got   {got:?}")));
+            let Case { id, start, keys, end, .. } = case;
+            failures.push((
+                id.clone(),
+                format!("\n  keys  {keys}\n  start {start:?}\n  want  {end:?}\n  got   {got:?}"),
+            ));
         }
     }
     failures
@@ -136,9 +143,13 @@ fn failures(cases: &[Case], settings: Settings) -> Vec<(String, String)> {
 fn check(cases: &[Case], what: &str) {
     let failures = failures(cases, Settings::like_vim());
     // Written past the test harness, which keeps what passing tests print to itself.
-    let passed = cases.len() - failures.len();
-    writeln!(std::io::stdout(), "{what}: {passed} of {} cases passed", cases.len()).unwrap();
-    let shown: Vec<String> = failures.iter().take(12).map(|(id, difference)| format!("{id}{difference}")).collect();
+    let excused = cases.iter().filter(|case| case.may_differ.is_some()).count();
+    let passed = cases.len() - excused - failures.len();
+    writeln!(std::io::stdout(), "{what}: {passed} of {} cases passed, {excused} may differ", cases.len())
+        .unwrap();
+    assert!(excused * 50 <= cases.len(), "too many cases are excused to say anything");
+    let shown: Vec<String> =
+        failures.iter().take(12).map(|(id, difference)| format!("{id}{difference}")).collect();
     assert!(failures.is_empty(), "{} cases differ from the editors:\n{}", failures.len(), shown.join("\n"));
 }
 

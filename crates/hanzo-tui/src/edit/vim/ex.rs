@@ -20,7 +20,8 @@ impl Editor {
             KeyCode::Char('c') if key == Key::ctrl('c') => self.leave_command_line(),
             KeyCode::Char('u') if key == Key::ctrl('u') => self.vim.command_line.clear(),
             KeyCode::Char('w') if key == Key::ctrl('w') => {
-                let kept = self.vim.command_line.trim_end().rsplit_once(' ').map_or(0, |(kept, _)| kept.len() + 1);
+                let kept =
+                    self.vim.command_line.trim_end().rsplit_once(' ').map_or(0, |(kept, _)| kept.len() + 1);
                 self.vim.command_line.truncate(kept);
             }
             _ => match key.typed() {
@@ -59,7 +60,9 @@ impl Editor {
             "$" => self.go_to_line(usize::MAX),
             number => match number.parse::<usize>() {
                 Ok(number) => self.go_to_line(number),
-                Err(_) => Outcome::Message(format!("no such command: `:{line}`\n\nhint: `:w` sends, `:q` leaves, `:set` shows the settings")),
+                Err(_) => Outcome::Message(format!(
+                    "no such command: `:{line}`\n\nhint: `:w` sends, `:q` leaves, `:set` shows the settings"
+                )),
             },
         }
     }
@@ -84,7 +87,9 @@ impl Editor {
                 }
                 ("input_mode" | "inputmode", None) if !value.is_empty() => {
                     let Some(input) = InputMode::from_name(value) else {
-                        return Outcome::Message(format!("no such input mode: `{value}`\n\nhint: it is vim, emacs or default"));
+                        return Outcome::Message(format!(
+                            "no such input mode: `{value}`\n\nhint: it is vim, emacs or default"
+                        ));
                     };
                     self.configure(super::super::Settings { input, ..self.settings });
                     outcome = Some(Outcome::InputMode(input));
@@ -93,9 +98,14 @@ impl Editor {
                     self.settings.pending_timeout = Duration::from_millis(milliseconds.into());
                 }
                 ("notimeout", None) => self.settings.pending_timeout = Duration::ZERO,
-                ("shiftwidth" | "sw", Some(columns)) => self.settings.shift_width = columns.clamp(1, 40) as usize,
+                ("shiftwidth" | "sw", Some(columns)) => {
+                    self.settings.shift_width = columns.clamp(1, 40) as usize
+                }
                 ("tabstop" | "ts", Some(columns)) => self.settings.tab_width = columns.clamp(1, 40) as usize,
-                ("timeoutlen" | "tm" | "shiftwidth" | "sw" | "tabstop" | "ts" | "input_mode" | "inputmode", None) => {
+                (
+                    "timeoutlen" | "tm" | "shiftwidth" | "sw" | "tabstop" | "ts" | "input_mode" | "inputmode",
+                    None,
+                ) => {
                     outcome = Some(Outcome::Message(self.settings_line()));
                 }
                 _ => {

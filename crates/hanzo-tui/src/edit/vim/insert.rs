@@ -137,7 +137,9 @@ impl Editor {
 
     fn type_one(&mut self, typed: Typed) {
         self.vim.state = State::Typed;
-        self.apply_typed(&typed);
+        if !self.apply_typed(&typed) {
+            return;
+        }
         if let VimMode::Insert(run) = &mut self.vim.mode {
             match (run.typed.last_mut(), &typed) {
                 (Some(Typed::Text(before)), Typed::Text(more)) => before.push_str(more),
@@ -151,9 +153,15 @@ impl Editor {
         self.type_one(Typed::Text(text.to_owned()));
     }
 
-    fn apply_typed(&mut self, typed: &Typed) {
+    /// Returns whether there was anything to do; what was refused is not remembered.
+    fn apply_typed(&mut self, typed: &Typed) -> bool {
         self.history.before_change(&self.buffer, self.cursor);
         let at = self.cursor;
+        let refused = match typed {
+            Typed::Text(_) => false,
+            Typed::Delete => at == self.buffer.end(),
+            _ => at == Pos::default(),
+        };
         match typed {
             Typed::Text(text) => self.cursor = self.buffer.insert(at, text),
             Typed::Backspace => self.delete_back(|_, at| Pos::new(at.line, at.col - 1)),
@@ -165,6 +173,7 @@ impl Editor {
                 self.cursor = self.buffer.delete(at, after);
             }
         }
+        !refused
     }
 
     fn delete_back(&mut self, to: fn(&Self, Pos) -> Pos) {
@@ -172,15 +181,17 @@ impl Editor {
         let start = if at.col > 0 {
             to(self, at)
         } else if at.line > 0 {
-            Pos::new(at.line - 1, self.buffer.len(at.line - 1))
+            let joint = Pos::new(at.line - 1, self.buffer.len(at.line - 1));
+            if let VimMode::Insert(run) = &mut self.vim.mode
+                && run.start.line == at.line
+            {
+                run.start = joint;
+            }
+            joint
         } else {
             return;
         };
         self.cursor = self.buffer.delete(start, at);
-        let cursor = self.cursor;
-        if let VimMode::Insert(run) = &mut self.vim.mode {
-            run.start = run.start.min(cursor);
-        }
     }
 
     /// Where this stay in insert mode began, if that is in the cursor's line and before it.
@@ -215,7 +226,14 @@ impl Editor {
     fn finish_run(&mut self) {
         let VimMode::Insert(run) = &self.vim.mode else { return };
         let run = run.clone();
-        let size: usize = run.typed.iter().map(|typed| if let Typed::Text(text) = typed { text.len() } else { 1 }).sum();
+        if let ([Typed::Text(text)], false) = (run.typed.as_slice(), run.opens_lines) {
+            let times = (run.again as usize).min(MOST_TYPED / text.len().max(1));
+            self.apply_typed(&Typed::Text(text.repeat(times)));
+            self.remember_typed(&run.typed);
+            return;
+        }
+        let size: usize =
+            run.typed.iter().map(|typed| if let Typed::Text(text) = typed { text.len() } else { 1 }).sum();
         for done in 0..run.again {
             if size.max(1).saturating_mul(done as usize) > MOST_TYPED {
                 break;
@@ -227,10 +245,14 @@ impl Editor {
             }
             self.type_again(&run.typed);
         }
+        self.remember_typed(&run.typed);
+    }
+
+    fn remember_typed(&mut self, typed: &[Typed]) {
         if let Some(change) = &mut self.vim.last_change
             && !self.vim.repeating
         {
-            change.typed.clone_from(&run.typed);
+            change.typed = typed.to_vec();
         }
     }
 

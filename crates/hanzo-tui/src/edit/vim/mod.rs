@@ -17,7 +17,7 @@ use super::key::Key;
 use super::{Editor, HistoryStep, Host, Mode, Outcome};
 use command::{Action, Command, Fed, Find, Motion, Operator, Pending, Reading, Shape, Target};
 use insert::{InsertRun, Typed};
-use motion::{For, Want};
+use motion::{Arrival, For, Want};
 
 /// Which mode keys are read in.
 #[derive(Debug, Clone)]
@@ -237,7 +237,9 @@ impl Editor {
             Action::SwapCaseHere => self.swap_case_here(count),
             Action::Join(joint) => self.join(joint, count),
         };
-        if outcome == Outcome::Beep {
+        // A `J` with nothing to join is still what `.` repeats when it ended a selection.
+        let ended_selection = matches!(action, Action::Join(_)) && area.is_some();
+        if outcome == Outcome::Beep && !ended_selection {
             return outcome;
         }
         if !matches!(action, Action::Operate(Operator::Yank, _)) && !self.vim.repeating {
@@ -246,9 +248,22 @@ impl Editor {
                     let area = command::Area { shape: shape.unwrap_or(area.shape), ..area };
                     Action::Operate(operator, Target::Area(area))
                 }
+                // What `.` repeats of a put over a selection is, in Vim, the deletion.
+                (Action::Put(_), Some(area)) => Action::Operate(Operator::Delete, Target::Area(area)),
                 _ => action,
             };
-            self.vim.last_change = Some(Change { command: Command { action, ..command }, typed: Vec::new() });
+            let count = match (action, area) {
+                (Action::Join(_), Some(area)) => u32::try_from(area.lines).ok(),
+                _ => count,
+            };
+            // `P` over a selection keeps the registers, and so does its repetition.
+            let register = match command.action {
+                Action::Put(command::Side::Before) if area.is_some() => Some('_'),
+                Action::Put(_) if area.is_some() => None,
+                _ => register,
+            };
+            let command = Command { action, count, register };
+            self.vim.last_change = Some(Change { command, typed: Vec::new() });
         }
         if !matches!(self.vim.mode, VimMode::Insert(_)) {
             self.cursor = self.buffer.clamp_on(self.cursor);
@@ -259,15 +274,25 @@ impl Editor {
 
     fn go(&mut self, motion: Motion, count: Option<u32>) -> Outcome {
         let who = if self.vim.selected_shape().is_some() { For::Selection } else { For::Cursor };
-        if let Motion::Find(find) = motion {
-            self.vim.find = Some(find);
-        }
+        self.remember_find(motion);
         let Some(reach) = self.reach(motion, count, who) else {
             return self.at_the_edge(motion);
         };
         self.cursor = if who == For::Selection { reach.to } else { self.buffer.clamp_on(reach.to) };
         self.vim.want = reach.want.unwrap_or_else(|| self.column_here());
-        Outcome::Done
+        match reach.arrival {
+            Arrival::There => Outcome::Done,
+            Arrival::Short => Outcome::Beep,
+        }
+    }
+
+    /// `;` repeats the last search typed, found or not; not one that `.` made.
+    fn remember_find(&mut self, motion: Motion) {
+        if let Motion::Find(find) = motion
+            && !self.vim.repeating
+        {
+            self.vim.find = Some(find);
+        }
     }
 
     /// `j` and `k` with nowhere to go lead to the prompt's history.
@@ -281,7 +306,16 @@ impl Editor {
     }
 
     fn select(&mut self, extent: command::Extent, object: command::Object, count: Option<u32>) -> Outcome {
-        let Some(covered) = self.covered(extent, object, count) else { return Outcome::Beep };
+        let covered = match self.covered(extent, object, count) {
+            Ok(covered) => covered,
+            Err(missing) => {
+                if let Some((anchor, cursor)) = missing.stopped {
+                    self.vim.anchor = anchor;
+                    self.cursor = cursor;
+                }
+                return Outcome::Beep;
+            }
+        };
         self.vim.anchor = covered.start;
         self.cursor = covered.end;
         self.vim.mode = VimMode::Visual(covered.shape);
@@ -343,11 +377,11 @@ impl Editor {
     }
 
     pub(super) fn undo_once(&mut self) -> Option<Pos> {
-        self.history.undo(&mut self.buffer, self.cursor)
+        self.history.undo(&mut self.buffer)
     }
 
     pub(super) fn redo_once(&mut self) -> Option<Pos> {
-        self.history.redo(&mut self.buffer, self.cursor)
+        self.history.redo(&mut self.buffer)
     }
 
     fn repeat(&mut self, count: Option<u32>) -> Outcome {

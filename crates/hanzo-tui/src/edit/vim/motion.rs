@@ -1,8 +1,8 @@
 //! Where motions lead, and what an operator would take with them.
 
+use super::super::Editor;
 use super::super::buffer::{Buffer, Pos};
 use super::super::cell::{Class, Words};
-use super::super::Editor;
 use super::command::{Direction, Find, Landing, Motion, Operator};
 use super::words::{AtLineEnd, EmptyLines, HereCounts, Moved};
 
@@ -36,13 +36,29 @@ pub(crate) struct Reach {
     pub numbered: bool,
     /// The end stays where it is although it is in column 0.
     pub end_fixed: bool,
-    /// What a find searched for, to be remembered.
-    pub found: Option<Find>,
+    pub arrival: Arrival,
+}
+
+/// Whether a motion got where it was asked to. Like Vim, one that falls short still moves the cursor as far as it came, but
+/// an operator that waited for it is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    There,
+    Short,
+}
+
+impl From<Moved> for Arrival {
+    fn from(moved: Moved) -> Self {
+        match moved {
+            Moved::Fully => Self::There,
+            Moved::Short => Self::Short,
+        }
+    }
 }
 
 impl Reach {
     fn new(to: Pos, span: Span) -> Self {
-        Self { to, span, want: None, numbered: false, end_fixed: false, found: None }
+        Self { to, span, want: None, numbered: false, end_fixed: false, arrival: Arrival::There }
     }
 }
 
@@ -77,7 +93,8 @@ impl Editor {
             Motion::Left => {
                 // With an operator even no step at all is a motion: `ch` in column 0 changes nothing and types.
                 let stuck = from.col == 0 && who.operator().is_none();
-                (!stuck).then(|| Reach::new(Pos::new(from.line, from.col.saturating_sub(lines)), Span::Exclusive))
+                (!stuck)
+                    .then(|| Reach::new(Pos::new(from.line, from.col.saturating_sub(lines)), Span::Exclusive))
             }
             Motion::Right | Motion::RightOverLines => self.right(motion, times, who),
             Motion::LeftOverLines => self.left_over_lines(times, who),
@@ -94,7 +111,7 @@ impl Editor {
             Motion::PreviousWord(words) => {
                 let mut to = from;
                 let moved = buffer.previous_word(&mut to, times, words, HereCounts::No);
-                (moved == Moved::Fully).then(|| Reach::new(to, Span::Exclusive))
+                Some(Reach { arrival: moved.into(), ..Reach::new(to, Span::Exclusive) })
             }
             Motion::WordEnd(words) => {
                 let mut to = from;
@@ -104,7 +121,7 @@ impl Editor {
             Motion::PreviousWordEnd(words) => {
                 let mut to = from;
                 let moved = buffer.previous_word_end(&mut to, times, words, AtLineEnd::Cross);
-                (moved == Moved::Fully).then(|| Reach::new(to, Span::Inclusive))
+                Some(Reach { arrival: moved.into(), ..Reach::new(to, Span::Inclusive) })
             }
             Motion::LineStart => char_start(Pos::new(from.line, 0)),
             Motion::FirstNonblank => char_start(buffer.first_nonblank(from.line)),
@@ -138,7 +155,11 @@ impl Editor {
                 if lines > 1 && from.line == last {
                     return None;
                 }
-                line_start((from.line + lines - 1).min(last))
+                let line = (from.line + lines - 1).min(last);
+                if who == For::Operator(Operator::Yank) {
+                    return Some(Reach::new(self.kept_column(line, who), Span::Lines));
+                }
+                line_start(line)
             }
             Motion::NextLine => line_start((from.line < last).then(|| (from.line + lines).min(last))?),
             Motion::PreviousLine => line_start((from.line > 0).then(|| from.line.saturating_sub(lines))?),
@@ -147,7 +168,7 @@ impl Editor {
             Motion::FindBack => {
                 let find = self.vim.find?;
                 let back = Find { direction: find.direction.reversed(), ..find };
-                self.find(back, times, Adjacent::Skipped).map(|reach| Reach { found: None, ..reach })
+                self.find(back, times, Adjacent::Skipped)
             }
             Motion::Matching => {
                 let to = buffer.matching(from)?;
@@ -235,9 +256,10 @@ impl Editor {
             reach.to.col -= 1;
             reach.span = Span::Inclusive;
         }
-        let failed = moved == Moved::Short && who.operator().is_none();
-        // Vim moves as far as it can and only then beeps; without the move there would be nothing to see.
-        (!failed || reach.to != self.cursor).then_some(reach)
+        if who.operator().is_none() {
+            reach.arrival = moved.into();
+        }
+        Some(reach)
     }
 
     fn find(&self, find: Find, times: u32, adjacent: Adjacent) -> Option<Reach> {
@@ -263,8 +285,7 @@ impl Editor {
             (Direction::Backward, Landing::On) => (col, Span::Exclusive),
             (Direction::Backward, Landing::Before) => (col + 1, Span::Exclusive),
         };
-        let found = (adjacent == Adjacent::Counts).then_some(find);
-        Some(Reach { found, ..Reach::new(Pos::new(self.cursor.line, col), span) })
+        Some(Reach::new(Pos::new(self.cursor.line, col), span))
     }
 
     fn paragraph(&self, direction: Direction, times: u32) -> Option<Reach> {

@@ -17,6 +17,18 @@ pub(crate) struct Covered {
     pub shape: Shape,
 }
 
+/// Why there is no object: like Vim, the search for words leaves the cursor where it stopped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Missing {
+    pub stopped: Option<(Pos, Pos)>,
+}
+
+impl Missing {
+    fn here() -> Self {
+        Self { stopped: None }
+    }
+}
+
 /// The selection an object is asked for in; its ends are the same cell outside visual mode or right after `v`.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
@@ -32,40 +44,70 @@ impl Asked {
 }
 
 impl Editor {
-    /// What the object covers; `None` when there is none.
-    pub(super) fn covered(&self, extent: Extent, object: Object, count: Option<u32>) -> Option<Covered> {
+    /// What the object covers, if there is one.
+    pub(super) fn covered(
+        &self,
+        extent: Extent,
+        object: Object,
+        count: Option<u32>,
+    ) -> Result<Covered, Missing> {
         let selecting = self.vim.selected_shape().is_some();
         let anchor = if selecting { self.vim.anchor } else { self.cursor };
         let asked = Asked { anchor, cursor: self.cursor, selecting };
         let count = count.unwrap_or(1).max(1);
-        match object {
-            Object::Word(words) => self.buffer.word_object(asked, extent, words, count),
+        let covered = match object {
+            Object::Word(words) => return self.buffer.word_object(asked, extent, words, count),
             Object::Quote(quote) => self.buffer.quote_object(asked, extent, quote, count),
             Object::Block { open, close } => self.buffer.block_object(asked, extent, open, close, count),
-            Object::Paragraph => self.buffer.paragraph_object(asked, extent, count, self.vim.selected_shape()),
-        }
+            Object::Paragraph => {
+                let shape = self.vim.selected_shape();
+                return self.buffer.paragraph_object(asked, extent, count, shape);
+            }
+        };
+        covered.ok_or_else(Missing::here)
     }
 }
 
 impl Buffer {
-    fn word_object(&self, asked: Asked, extent: Extent, words: Words, count: u32) -> Option<Covered> {
+    fn word_object(
+        &self,
+        asked: Asked,
+        extent: Extent,
+        words: Words,
+        count: u32,
+    ) -> Result<Covered, Missing> {
+        let (mut start, mut at) = (asked.anchor, asked.cursor);
+        let span = self.extend_by_words(asked, extent, words, count, &mut start, &mut at);
+        match span {
+            Some(span) => Ok(Covered { start, end: at, span, shape: Shape::Characters }),
+            None => Err(Missing { stopped: Some((start, at)) }),
+        }
+    }
+
+    fn extend_by_words(
+        &self,
+        asked: Asked,
+        extent: Extent,
+        words: Words,
+        count: u32,
+        from: &mut Pos,
+        to: &mut Pos,
+    ) -> Option<Span> {
         let around = extent == Extent::Around;
-        let mut at = asked.cursor;
-        let mut start = asked.anchor;
         let mut left = count;
         let mut wants_blanks = false;
         let mut span = Span::Inclusive;
         if asked.fresh() {
-            at = self.run_start(at, words);
-            start = at;
-            if (self.class(at, words) == Class::Blank) == around {
-                self.word_end(&mut at, 1, words, HereCounts::Yes, EmptyLines::Stop).fully()?;
+            *to = self.run_start(*to, words);
+            *from = *to;
+            if (self.class(*to, words) == Class::Blank) == around {
+                self.word_end(to, 1, words, HereCounts::Yes, EmptyLines::Stop).fully()?;
             } else {
-                self.next_word(&mut at, 1, words, AtLineEnd::Stop);
-                if at.col == 0 {
-                    self.backward_over_end(&mut at);
+                self.next_word(to, 1, words, AtLineEnd::Stop);
+                if to.col == 0 {
+                    self.backward_over_end(to);
                 } else {
-                    at.col -= 1;
+                    to.col -= 1;
                 }
                 wants_blanks = around;
             }
@@ -73,45 +115,45 @@ impl Buffer {
         }
         for remaining in (1..=left).rev() {
             span = Span::Inclusive;
-            if asked.selecting && at < start {
-                if self.backward_over_end(&mut at) == Stepped::Stuck {
+            if asked.selecting && *to < *from {
+                if self.backward_over_end(to) == Stepped::Stuck {
                     return None;
                 }
-                if around == (self.class(at, words) == Class::Blank) {
-                    self.previous_word(&mut at, 1, words, HereCounts::Yes).fully()?;
+                if around == (self.class(*to, words) == Class::Blank) {
+                    self.previous_word(to, 1, words, HereCounts::Yes).fully()?;
                 } else {
-                    self.previous_word_end(&mut at, 1, words, AtLineEnd::Stop).fully()?;
-                    self.forward_over_end(&mut at);
+                    self.previous_word_end(to, 1, words, AtLineEnd::Stop).fully()?;
+                    self.forward_over_end(to);
                 }
                 continue;
             }
-            if self.forward_over_end(&mut at) == Stepped::Stuck {
+            if self.forward_over_end(to) == Stepped::Stuck {
                 return None;
             }
-            if around == (self.class(at, words) == Class::Blank) {
-                self.word_end(&mut at, 1, words, HereCounts::Yes, EmptyLines::Stop).fully()?;
+            if around == (self.class(*to, words) == Class::Blank) {
+                self.word_end(to, 1, words, HereCounts::Yes, EmptyLines::Stop).fully()?;
             } else {
-                let moved = self.next_word(&mut at, 1, words, AtLineEnd::Stop);
+                let moved = self.next_word(to, 1, words, AtLineEnd::Stop);
                 if moved == Moved::Short && remaining > 1 {
                     return None;
                 }
-                if at.col == 0 {
+                if to.col == 0 {
                     span = Span::Exclusive;
                 } else {
-                    at.col -= 1;
+                    to.col -= 1;
                 }
             }
         }
         let no_blank_after =
-            self.class(at, words) != Class::Blank || (at.col == 0 && span == Span::Exclusive);
-        if wants_blanks && no_blank_after && start.col > 0 {
+            self.class(*to, words) != Class::Blank || (to.col == 0 && span == Span::Exclusive);
+        if wants_blanks && no_blank_after && from.col > 0 {
             // Blanks before the word instead, but never a line's indent.
-            let before = self.run_start(Pos::new(start.line, start.col - 1), words);
+            let before = self.run_start(Pos::new(from.line, from.col - 1), words);
             if self.class(before, words) == Class::Blank && before.col > 0 {
-                start = before;
+                *from = before;
             }
         }
-        Some(Covered { start, end: at, span, shape: Shape::Characters })
+        Some(span)
     }
 
     fn quote_object(&self, asked: Asked, extent: Extent, quote: char, count: u32) -> Option<Covered> {
@@ -158,7 +200,8 @@ impl Buffer {
             last = line.next(first + 1, Escapes::Seen)?;
         }
         if around {
-            let blank = |col: usize| self.cell(Pos::new(line_number, col)).is_some_and(|cell| cell.is_blank());
+            let blank =
+                |col: usize| self.cell(Pos::new(line_number, col)).is_some_and(|cell| cell.is_blank());
             if blank(last + 1) {
                 while blank(last + 1) {
                     last += 1;
@@ -223,7 +266,8 @@ impl Buffer {
         }
         let mut closing = self.unmatched(opening, close, open, Direction::Forward)?;
         if extent == Extent::Around {
-            let covered = Covered { start: opening, end: closing, span: Span::Inclusive, shape: Shape::Characters };
+            let covered =
+                Covered { start: opening, end: closing, span: Span::Inclusive, shape: Shape::Characters };
             return Some(covered);
         }
         loop {
@@ -272,7 +316,7 @@ impl Buffer {
         extent: Extent,
         count: u32,
         selected: Option<Shape>,
-    ) -> Option<Covered> {
+    ) -> Result<Covered, Missing> {
         let around = extent == Extent::Around;
         let last = self.last_line();
         let mut start = asked.cursor.line;
@@ -296,7 +340,7 @@ impl Buffer {
         while left > 0 {
             left -= 1;
             if next > last {
-                return None;
+                return Err(Missing::here());
             }
             let on_blanks = !around && blank(next);
             if around || !on_blanks {
@@ -323,8 +367,8 @@ impl Buffer {
         if asked.selecting && selected == Some(Shape::Lines) && start == asked.anchor.line && end == start {
             return self.more_paragraphs(asked, extent, count, selected);
         }
-        Some(Covered {
-            start: Pos::new(start, if asked.selecting { asked.anchor.col } else { 0 }),
+        Ok(Covered {
+            start: Pos::new(start, 0),
             end: Pos::new(end, 0),
             span: Span::Lines,
             shape: Shape::Lines,
@@ -338,14 +382,14 @@ impl Buffer {
         extent: Extent,
         count: u32,
         selected: Option<Shape>,
-    ) -> Option<Covered> {
+    ) -> Result<Covered, Missing> {
         let mut line = asked.cursor.line;
         let down = line >= asked.anchor.line;
         let edge = if down { self.last_line() } else { 0 };
         let step = |line: usize| if down { line + 1 } else { line - 1 };
         for _ in 0..count {
             if line == edge {
-                return None;
+                return Err(Missing { stopped: Some((asked.anchor, Pos::new(line, 0))) });
             }
             let mut before = None;
             for _ in 0..2 {
@@ -366,7 +410,7 @@ impl Buffer {
                 before = Some(blank);
             }
         }
-        Some(Covered {
+        Ok(Covered {
             start: asked.anchor,
             end: Pos::new(line, 0),
             span: Span::Lines,
@@ -376,7 +420,13 @@ impl Buffer {
 
     /// The next `wanted` bracket that has no `other` of its own on the way, not counting the cell at `from`. A bracket
     /// after an odd number of backslashes does not count.
-    pub(super) fn unmatched(&self, from: Pos, wanted: char, other: char, direction: Direction) -> Option<Pos> {
+    pub(super) fn unmatched(
+        &self,
+        from: Pos,
+        wanted: char,
+        other: char,
+        direction: Direction,
+    ) -> Option<Pos> {
         let mut at = from;
         let mut depth = 0u32;
         loop {

@@ -6,7 +6,7 @@ use super::super::buffer::Pos;
 use super::super::cell::text_of;
 use super::super::registers::{Origin, RegisterText, TextKind};
 use super::command::{Area, Operator, Shape, Target};
-use super::motion::{For, Span};
+use super::motion::{Arrival, For, Span};
 
 /// The text an operator works on: from `start` to `end`, read as `span` says.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +56,25 @@ impl Editor {
     fn region(&mut self, operator: Operator, target: Target, count: Option<u32>) -> Option<Region> {
         match target {
             Target::Motion(motion) => {
+                self.remember_find(motion);
                 let reach = self.reach(motion, count, For::Operator(operator))?;
-                if let Some(found) = reach.found {
-                    self.vim.find = Some(found);
+                if reach.arrival == Arrival::Short {
+                    self.stop_at_place(reach.to);
+                    return None;
                 }
                 let region = Region::new(self.cursor, reach.to, reach.span);
                 Some(Region { numbered: reach.numbered, end_fixed: reach.end_fixed, ..region })
             }
             Target::Object(extent, object) => {
-                let covered = self.covered(extent, object, count)?;
+                let covered = match self.covered(extent, object, count) {
+                    Ok(covered) => covered,
+                    Err(missing) => {
+                        if let Some((_, stopped)) = missing.stopped {
+                            self.stop_at_place(stopped);
+                        }
+                        return None;
+                    }
+                };
                 Some(Region::new(covered.start, covered.end, covered.span))
             }
             Target::Lines => {
@@ -94,9 +104,19 @@ impl Editor {
         }
     }
 
-    fn selected_region(&self, operator: Operator, a: Pos, b: Pos, shape: Shape) -> Region {
-        let mut region = Region { selected: true, ..Region::new(a, b, Span::Lines) };
+    /// Where a motion stopped that could not go all the way.
+    fn stop_at_place(&mut self, at: Pos) {
+        self.cursor = self.buffer.clamp_on(at);
+        self.vim.want = self.column_here();
+    }
+
+    fn selected_region(&self, operator: Operator, anchor: Pos, cursor: Pos, shape: Shape) -> Region {
+        let mut region = Region { selected: true, ..Region::new(anchor, cursor, Span::Lines) };
         if shape == Shape::Lines {
+            // Only a selection made upwards leaves the cursor in its column.
+            if cursor.line >= anchor.line {
+                region.start.col = 0;
+            }
             return region;
         }
         region.span = Span::Inclusive;
@@ -119,7 +139,9 @@ impl Editor {
         let last = self.buffer.cell(end).map_or(0, |cell| cell.width(column(end), tab).saturating_sub(1));
         let columns = match self.vim.want {
             super::motion::Want::End => None,
-            super::motion::Want::Column(_) if start.line == end.line => Some(column(end) + last - column(start) + 1),
+            super::motion::Want::Column(_) if start.line == end.line => {
+                Some(column(end) + last - column(start) + 1)
+            }
             super::motion::Want::Column(_) => Some(column(end) + last),
         };
         Area { shape, lines: end.line - start.line + 1, columns }
@@ -226,24 +248,13 @@ impl Editor {
 
     fn yank(&mut self, region: &Region, register: Option<char>) -> Outcome {
         let text = self.taken(region);
-        self.cursor = if region.selected && region.span == Span::Lines {
-            Pos::new(region.start.line, self.vim.anchor.min(region.start).col)
-        } else {
-            region.start
-        };
-        self.cursor = self.buffer.clamp_on(self.cursor);
+        self.cursor = self.buffer.clamp_on(region.start);
         self.keep(register, text, Origin::Yanked)
     }
 
-    fn delete(
-        &mut self,
-        operator: Operator,
-        region: Region,
-        register: Option<char>,
-        empty: bool,
-    ) -> Outcome {
+    fn delete(&mut self, operator: Operator, region: Region, register: Option<char>, empty: bool) -> Outcome {
         let mut region = region;
-        if empty {
+        if empty || self.buffer.is_emptied() {
             return Outcome::Done;
         }
         let deletes = operator == Operator::Delete;
@@ -254,12 +265,19 @@ impl Editor {
                 region.span = Span::Lines;
             }
         }
-        if region.span != Span::Lines && region.lines() == 1 && deletes && self.buffer.len(region.start.line) == 0 {
+        if region.span != Span::Lines
+            && region.lines() == 1
+            && deletes
+            && self.buffer.len(region.start.line) == 0
+        {
             return Outcome::Done;
         }
         let numbered = region.numbered || region.span == Span::Lines || region.lines() > 1;
         let outcome = self.keep(register, self.taken(&region), Origin::Deleted { numbered });
-        self.history.before_change(&self.buffer, self.cursor);
+        // Vim begins to change several lines with the second, and undo goes back there.
+        let second = region.span == Span::Lines && operator == Operator::Change && region.lines() > 1;
+        let begin = Pos::new(self.cursor.line + usize::from(second), self.cursor.col);
+        self.history.before_change(&self.buffer, begin);
         match (region.span, operator) {
             (Span::Lines, Operator::Change) => {
                 if region.lines() > 1 {
@@ -283,6 +301,7 @@ impl Editor {
     fn shift(&mut self, operator: Operator, region: &Region) -> Outcome {
         let step = self.settings.shift_width * region.amount.max(1);
         self.history.before_change(&self.buffer, self.cursor);
+        self.history.touch(region.start.line);
         let tab = self.settings.tab_width;
         for line in region.start.line..=region.end.line {
             if self.buffer.len(line) == 0 {
@@ -305,11 +324,13 @@ impl Editor {
 
     fn change_case(&mut self, operator: Operator, region: &Region) {
         self.history.before_change(&self.buffer, self.cursor);
+        self.history.touch(region.start.line);
         for line in region.start.line..=region.end.line {
             let whole = region.span == Span::Lines;
             let length = self.buffer.len(line);
             let from = if line == region.start.line && !whole { region.start.col.min(length) } else { 0 };
-            let to = if line == region.end.line && !whole { Self::after(region).col.min(length) } else { length };
+            let to =
+                if line == region.end.line && !whole { Self::after(region).col.min(length) } else { length };
             self.map_cells(line, from, to, |c| cased(c, operator));
         }
         self.cursor = self.buffer.clamp_on(self.cursor);

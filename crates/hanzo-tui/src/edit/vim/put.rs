@@ -41,23 +41,14 @@ impl Editor {
         let start = self.vim.anchor.min(self.cursor);
         // `P` leaves the registers as they are.
         let register = (side == Side::Before).then_some('_');
-        let all_lines = shape == Shape::Lines
-            && start.line == 0
-            && self.vim.anchor.max(self.cursor).line == self.buffer.last_line();
         self.operate(Operator::Delete, Target::Selection(None), None, register);
+        let emptied = self.buffer.is_emptied();
         self.history.before_change(&self.buffer, self.cursor);
         match (shape, text.kind) {
             (Shape::Lines, _) => {
                 let lines = RegisterText { kind: TextKind::Lines, text: as_lines(text) };
                 let side = if self.cursor.line < start.line { Side::After } else { Side::Before };
                 self.put_text(&lines, side, count);
-                if all_lines {
-                    let last = self.buffer.last_line();
-                    if self.buffer.len(last) == 0 {
-                        self.buffer.delete_lines(last, last);
-                    }
-                    self.cursor = self.buffer.clamp_on(self.cursor);
-                }
             }
             (Shape::Characters, TextKind::Lines) => {
                 let at = if self.cursor.col < start.col { self.cursor.col + 1 } else { self.cursor.col };
@@ -68,6 +59,12 @@ impl Editor {
                 let side = if self.cursor.col < start.col { Side::After } else { Side::Before };
                 self.put_text(text, side, count);
             }
+        }
+        let last = self.buffer.last_line();
+        if emptied && last > 0 && self.buffer.len(last) == 0 {
+            // The line that stood for an empty text is not part of what was put.
+            self.buffer.delete_lines(last, last);
+            self.cursor = self.buffer.clamp_on(self.cursor);
         }
         Outcome::Done
     }
@@ -86,7 +83,9 @@ impl Editor {
         let col = if side == Side::After && self.buffer.len(at.line) > 0 { at.col + 1 } else { at.col };
         let start = self.buffer.clamp(Pos::new(at.line, col));
         let end = self.buffer.insert(start, &text.text.repeat(count));
-        self.cursor = if text.text.contains('\n') || end.col == 0 {
+        self.cursor = if text.text.is_empty() {
+            at
+        } else if text.text.contains('\n') || end.col == 0 {
             start
         } else {
             Pos::new(end.line, end.col - 1)
@@ -99,7 +98,7 @@ impl Editor {
         if let Some(shape) = self.vim.selected_shape() {
             let (start, end) = (self.vim.anchor.min(self.cursor), self.vim.anchor.max(self.cursor));
             self.vim.leave_visual();
-            self.cursor = start;
+            self.cursor = if shape == Shape::Lines { Pos::new(start.line, 0) } else { start };
             self.history.before_change(&self.buffer, self.cursor);
             for line in start.line..=end.line {
                 let length = self.buffer.len(line);
@@ -108,7 +107,7 @@ impl Editor {
                 let to = if chars && line == end.line { (end.col + 1).min(length) } else { length };
                 self.replace_cells(line, from, to, with);
             }
-            self.cursor = self.buffer.clamp_on(start);
+            self.cursor = self.buffer.clamp_on(self.cursor);
             return Outcome::Done;
         }
         let count = count.unwrap_or(1).max(1) as usize;
@@ -163,16 +162,16 @@ impl Editor {
     pub(super) fn join(&mut self, joint: Joint, count: Option<u32>) -> Outcome {
         let last = self.buffer.last_line();
         let (first, lines) = match self.vim.selected_shape() {
-            Some(_) => {
+            Some(shape) => {
                 let (start, end) = (self.vim.anchor.min(self.cursor), self.vim.anchor.max(self.cursor));
                 self.vim.leave_visual();
-                self.cursor = start;
+                self.cursor = if shape == Shape::Lines { Pos::new(start.line, 0) } else { start };
                 (start.line, (end.line - start.line + 1).max(2))
             }
             None => {
                 let asked = count.unwrap_or(2).max(2) as usize;
                 let there = last - self.cursor.line + 1;
-                let lines = if asked > 2 && there > 1 { asked.min(there) } else { asked };
+                let lines = if asked > 2 { asked.min(there) } else { asked };
                 (self.cursor.line, lines)
             }
         };

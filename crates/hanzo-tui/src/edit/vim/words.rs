@@ -66,7 +66,7 @@ impl Buffer {
             while self.class(*at, words) == Class::Blank && !self.on_empty_line(*at) {
                 match self.forward(at) {
                     Stepped::Stuck => return Moved::Fully,
-                    Stepped::LineEnd | Stepped::Line if last_line => return Moved::Fully,
+                    Stepped::LineEnd | Stepped::Line if last_line || stop => return Moved::Fully,
                     _ => {}
                 }
             }
@@ -149,7 +149,8 @@ impl Buffer {
 
     /// `ge`.
     pub(super) fn previous_word_end(&self, at: &mut Pos, count: u32, words: Words, end: AtLineEnd) -> Moved {
-        let over = |stepped| stepped == Stepped::Stuck || (end == AtLineEnd::Stop && stepped == Stepped::Line);
+        let over =
+            |stepped| stepped == Stepped::Stuck || (end == AtLineEnd::Stop && stepped == Stepped::Line);
         for _ in 0..count {
             let class = self.class(*at, words);
             match self.backward(at) {
