@@ -109,7 +109,8 @@ fn interop() -> Result<()> {
     oracles::run_all()?;
     oracles::run_sdks()?;
     oracles::file_tools()?;
-    oracles::test_runners()
+    oracles::test_runners()?;
+    oracles::vim()
 }
 
 fn soak() -> Result<()> {

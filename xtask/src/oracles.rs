@@ -93,6 +93,21 @@ pub fn test_runners() -> Result<()> {
     cargo_with(
         &["test", "--package", "hanzo-tools", "--test", "it", "--", "oracle_runners::"],
         &[("HANZO_TEST_RUNNERS", &directory)],
+}
+
+/// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
+pub fn vim() -> Result<()> {
+    let cases = target().join("oracles/vim-cases.json");
+    std::fs::create_dir_all(target().join("oracles"))?;
+    run(Command::new("python3")
+        .current_dir(root())
+        .arg("crates/hanzo-tui/tests/oracle/generate.py")
+        .args(["--count", "1200", "--seed", "5", "--out"])
+        .arg(&cases))
+    .context("hint: this needs the programs vim (with +channel) and nvim")?;
+    cargo_with(
+        &["test", "--package", "hanzo-tui", "--test", "it", "vim_oracle_cases"],
+        &[("HANZO_VIM_CASES", &cases.to_string_lossy())],
     )
 }
 
