@@ -93,6 +93,7 @@ pub fn test_runners() -> Result<()> {
     cargo_with(
         &["test", "--package", "hanzo-tools", "--test", "it", "--", "oracle_runners::"],
         &[("HANZO_TEST_RUNNERS", &directory)],
+    )
 }
 
 /// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
