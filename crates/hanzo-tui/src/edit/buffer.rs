@@ -226,7 +226,8 @@ impl Buffer {
                 end = Pos::new(at.line + count, last.len());
                 last.extend(rest);
             }
-            self.lines.splice(at.line + 1..at.line + 1, new);
+            let below = at.line + 1;
+            self.lines.splice(below..below, new);
         }
         let end = self.heal(end);
         if at.line == end.line && self.needs_healing(at) {

@@ -138,10 +138,10 @@ impl Editor {
                 self.replace_range(at, end, "");
             }
             Edit::KillWordLeft => {
-                self.kill(word_left(&self.buffer, at, Words::Small), at, before, Kill::Before)
+                self.kill(word_left(&self.buffer, at, Words::Small), at, before, Kill::Before);
             }
             Edit::KillBlankWordLeft => {
-                self.kill(word_left(&self.buffer, at, Words::Big), at, before, Kill::Before)
+                self.kill(word_left(&self.buffer, at, Words::Big), at, before, Kill::Before);
             }
             Edit::KillWordRight => self.kill(at, word_right(&self.buffer, at), before, Kill::After),
             Edit::KillLineLeft => {
@@ -174,13 +174,7 @@ impl Editor {
             Edit::Transpose => return self.transpose(),
             Edit::UpperWord => self.case_word(|_, c| c.to_uppercase().collect()),
             Edit::LowerWord => self.case_word(|_, c| c.to_lowercase().collect()),
-            Edit::CapitalWord => {
-                self.case_word(
-                    |first, c| {
-                        if first { c.to_uppercase().collect() } else { c.to_lowercase().collect() }
-                    },
-                )
-            }
+            Edit::CapitalWord => self.case_word(capital),
         }
         Outcome::Done
     }
@@ -331,6 +325,10 @@ fn emacs_key(key: Key) -> Option<Edit> {
         });
     }
     None
+}
+
+fn capital(first: bool, c: char) -> String {
+    if first { c.to_uppercase().collect() } else { c.to_lowercase().collect() }
 }
 
 fn is_word(cell: Option<&Cell>, words: Words) -> bool {

@@ -99,7 +99,7 @@ impl Editor {
                 }
                 ("notimeout", None) => self.settings.pending_timeout = Duration::ZERO,
                 ("shiftwidth" | "sw", Some(columns)) => {
-                    self.settings.shift_width = columns.clamp(1, 40) as usize
+                    self.settings.shift_width = columns.clamp(1, 40) as usize;
                 }
                 ("tabstop" | "ts", Some(columns)) => self.settings.tab_width = columns.clamp(1, 40) as usize,
                 (

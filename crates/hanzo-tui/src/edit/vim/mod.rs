@@ -262,7 +262,7 @@ impl Editor {
                 Action::Put(_) if area.is_some() => None,
                 _ => register,
             };
-            let command = Command { action, count, register };
+            let command = Command { register, count, action };
             self.vim.last_change = Some(Change { command, typed: Vec::new() });
         }
         if !matches!(self.vim.mode, VimMode::Insert(_)) {

@@ -107,7 +107,7 @@ impl Editor {
                 let to = self.kept_column(line, who);
                 Some(Reach { want: Some(self.vim.want), ..Reach::new(to, Span::Lines) })
             }
-            Motion::NextWord(words) => self.word(words, times, who),
+            Motion::NextWord(words) => Some(self.word(words, times, who)),
             Motion::PreviousWord(words) => {
                 let mut to = from;
                 let moved = buffer.previous_word(&mut to, times, words, HereCounts::No);
@@ -116,7 +116,7 @@ impl Editor {
             Motion::WordEnd(words) => {
                 let mut to = from;
                 let moved = buffer.word_end(&mut to, times, words, HereCounts::No, EmptyLines::Skip);
-                self.after_word(to, moved, Span::Inclusive, who)
+                Some(self.after_word(to, moved, Span::Inclusive, who))
             }
             Motion::PreviousWordEnd(words) => {
                 let mut to = from;
@@ -233,7 +233,7 @@ impl Editor {
         (!stuck).then_some(reach)
     }
 
-    fn word(&self, words: Words, times: u32, who: For) -> Option<Reach> {
+    fn word(&self, words: Words, times: u32, who: For) -> Reach {
         let buffer = &self.buffer;
         let mut to = self.cursor;
         let changing_a_word = who == For::Operator(Operator::Change)
@@ -249,7 +249,7 @@ impl Editor {
     }
 
     /// A word motion never leaves the cursor past a line's end, and fails only when no operator waits for it.
-    fn after_word(&self, to: Pos, moved: Moved, span: Span, who: For) -> Option<Reach> {
+    fn after_word(&self, to: Pos, moved: Moved, span: Span, who: For) -> Reach {
         let past_end = to > self.cursor && to.col > 0 && self.buffer.cell(to).is_none();
         let mut reach = Reach::new(to, span);
         if past_end && who != For::Selection {
@@ -259,7 +259,7 @@ impl Editor {
         if who.operator().is_none() {
             reach.arrival = moved.into();
         }
-        Some(reach)
+        reach
     }
 
     fn find(&self, find: Find, times: u32, adjacent: Adjacent) -> Option<Reach> {

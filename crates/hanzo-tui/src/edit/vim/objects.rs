@@ -2,7 +2,7 @@
 
 use super::super::Editor;
 use super::super::buffer::{Buffer, Pos, Stepped};
-use super::super::cell::{Class, Words};
+use super::super::cell::{Cell, Class, Words};
 use super::command::{Direction, Extent, Object, Shape};
 use super::motion::Span;
 use super::words::{AtLineEnd, EmptyLines, HereCounts, Moved};
@@ -177,9 +177,10 @@ impl Buffer {
         let (mut first, mut last);
         if !fresh && line.is_quote(here) {
             first = line.next(here + 1, Escapes::Ignored)?;
-            match line.next(first + 1, Escapes::Seen) {
-                Some(end) => last = end,
-                None => (first, last) = (here, first),
+            if let Some(end) = line.next(first + 1, Escapes::Seen) {
+                last = end;
+            } else {
+                (first, last) = (here, first);
             }
         } else if !fresh || line.is_quote(here) {
             let inside = if fresh { here } else { line.next(here, Escapes::Ignored)? };
@@ -200,8 +201,7 @@ impl Buffer {
             last = line.next(first + 1, Escapes::Seen)?;
         }
         if around {
-            let blank =
-                |col: usize| self.cell(Pos::new(line_number, col)).is_some_and(|cell| cell.is_blank());
+            let blank = |col: usize| self.cell(Pos::new(line_number, col)).is_some_and(Cell::is_blank);
             if blank(last + 1) {
                 while blank(last + 1) {
                     last += 1;

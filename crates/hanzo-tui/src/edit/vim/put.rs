@@ -161,19 +161,16 @@ impl Editor {
     /// `J` and `gJ`.
     pub(super) fn join(&mut self, joint: Joint, count: Option<u32>) -> Outcome {
         let last = self.buffer.last_line();
-        let (first, lines) = match self.vim.selected_shape() {
-            Some(shape) => {
-                let (start, end) = (self.vim.anchor.min(self.cursor), self.vim.anchor.max(self.cursor));
-                self.vim.leave_visual();
-                self.cursor = if shape == Shape::Lines { Pos::new(start.line, 0) } else { start };
-                (start.line, (end.line - start.line + 1).max(2))
-            }
-            None => {
-                let asked = count.unwrap_or(2).max(2) as usize;
-                let there = last - self.cursor.line + 1;
-                let lines = if asked > 2 { asked.min(there) } else { asked };
-                (self.cursor.line, lines)
-            }
+        let (first, lines) = if let Some(shape) = self.vim.selected_shape() {
+            let (start, end) = (self.vim.anchor.min(self.cursor), self.vim.anchor.max(self.cursor));
+            self.vim.leave_visual();
+            self.cursor = if shape == Shape::Lines { Pos::new(start.line, 0) } else { start };
+            (start.line, (end.line - start.line + 1).max(2))
+        } else {
+            let asked = count.unwrap_or(2).max(2) as usize;
+            let there = last - self.cursor.line + 1;
+            let lines = if asked > 2 { asked.min(there) } else { asked };
+            (self.cursor.line, lines)
         };
         if first + lines - 1 > last {
             self.cursor = self.buffer.clamp_on(self.cursor);
@@ -184,10 +181,11 @@ impl Editor {
         let mut col = 0;
         let mut previous = text.clone();
         for line in first + 1..first + lines {
-            let mut next = text_of(self.buffer.line(line));
+            let whole = text_of(self.buffer.line(line));
+            let mut next = whole.as_str();
             let mut space = false;
             if joint == Joint::Space {
-                next = next.trim_start_matches([' ', '\t']).to_owned();
+                next = whole.trim_start_matches([' ', '\t']);
                 space = !next.is_empty()
                     && !next.starts_with(')')
                     && !text.is_empty()
@@ -197,8 +195,8 @@ impl Editor {
             if space {
                 text.push(' ');
             }
-            text.push_str(&next);
-            previous = next;
+            text.push_str(next);
+            next.clone_into(&mut previous);
         }
         self.buffer.delete_lines(first + 1, first + lines - 1);
         self.buffer.set_line(first, &text);
