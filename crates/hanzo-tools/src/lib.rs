@@ -3,7 +3,7 @@
 //! * [`contract`]: what an action is, and the [`contract::UnifiedTool`] that makes a tool of some.
 //! * [`host`]: what the tools of one thread share.
 //! * [`fs`]: files, and [`search`] in them.
-//! * [`proc`]: programs; [`vcs`]: git; [`test`]: test runners.
+//! * [`proc`]: programs; [`vcs`]: git; [`mod@test`]: test runners.
 //! * [`ws`]: what the workspace is; [`think`]: a scratchpad; [`mode`]: keeping to some actions.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
