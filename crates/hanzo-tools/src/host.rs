@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ReachConfinement;
 use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
@@ -63,6 +65,18 @@ impl Host {
             notes: Notes::default(),
             modes,
             selection: OnceLock::new(),
+        }
+    }
+
+    /// What starts the programs of a call. The gate has asked the user about one that leaves the sandbox.
+    pub(crate) fn spawner_for(&self, confinement: ReachConfinement) -> Result<&Arc<dyn Spawner>, ToolError> {
+        match (confinement, &self.outside) {
+            (ReachConfinement::Inside, _) => Ok(&self.spawner),
+            (ReachConfinement::Outside, Some(outside)) => Ok(outside),
+            (ReachConfinement::Outside, None) => {
+                let text = "nothing can run outside the sandbox here; leave `unconfined` out";
+                Err(ToolError::new(ErrorCode::Unsupported, text))
+            }
         }
     }
 

@@ -237,14 +237,7 @@ impl Action for RunAction {
 
     async fn run(&self, call: &Call<'_>, input: RunInput) -> Result<Answer<RunOutput>, ToolError> {
         let host = call.host;
-        let spawner = match (input.unconfined, &host.outside) {
-            (Some(true), Some(outside)) => outside,
-            (Some(true), None) => {
-                let text = "nothing can run outside the sandbox here; leave `unconfined` out";
-                return Err(ToolError::new(ErrorCode::Unsupported, text));
-            }
-            _ => &host.spawner,
-        };
+        let spawner = host.spawner_for(self.confinement(&input))?;
         let wait = match input.wait {
             Some(seconds) if seconds.is_zero() => Wait::None,
             Some(seconds) => Wait::For(seconds.positive()?),
