@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
+use crate::prerequisites;
 use crate::workspace::{cargo, cargo_with, root, run, target};
 
 /// Runs every oracle.
@@ -52,25 +53,28 @@ pub fn file_tools() -> Result<()> {
     cargo_with(&arguments, &oracles)
 }
 
+/// The programs the `ui` tool is tried with, and the Debian packages they are in.
+const SCREEN: [(&str, &str); 2] = [("Xvfb", "xvfb"), ("xterm", "xterm")];
+
+/// Gets the programs the `ui` tool is tried with, if they can be had, and says whether the tests will try it.
+pub fn offer_screen() {
+    match SCREEN.iter().find(|(program, package)| !prerequisites::can_have(program, package)) {
+        None => println!("there: the tests try `ui` on an X server with a window"),
+        Some((program, package)) => {
+            println!("not run: `ui` on an X server, for want of `{program}` (Debian package {package})");
+        }
+    }
+}
+
 /// The `ui` tool on a real X server with a real window.
 pub fn screen() -> Result<()> {
-    for program in ["Xvfb", "xterm"] {
-        run(Command::new("sh").args(["-c", "command -v \"$0\"", program]))
-            .with_context(|| format!("hint: install {}", program.to_lowercase()))?;
+    for (program, package) in SCREEN {
+        if !prerequisites::can_have(program, package) {
+            bail!("`ui` is tried with `{program}`\n\nhint: install {package}");
+        }
     }
-    let arguments = [
-        "test",
-        "--package",
-        "hanzo-tools",
-        "--features",
-        "ui",
-        "--test",
-        "it",
-        "oracle_ui",
-        "--",
-        "--nocapture",
-    ];
-    cargo_with(&arguments, &[("HANZO_ORACLE_XVFB", "Xvfb")])
+    let arguments = ["test", "--package", "hanzo-tools", "--features", "ui", "--test", "it"];
+    cargo(&[&arguments[..], &["oracle_ui", "--", "--nocapture"]].concat())
 }
 
 /// The program itself, which npm puts into a package per platform.
@@ -87,6 +91,50 @@ fn find_codex(directory: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// The `test` tool with the test runners that have to be installed. Those of Python and Node are installed here; go, ctest and
+/// nextest come with the system, and are missed when they are not there.
+pub fn test_runners() -> Result<()> {
+    let directory = target().join("oracles/runners");
+    std::fs::create_dir_all(&directory)?;
+    let python = directory.join("python");
+    if !python.join("bin/pytest").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        run(Command::new(python.join("bin/python")).args(["-m", "pip", "install", "--quiet", "pytest"]))?;
+    }
+    if !directory.join("node_modules/.bin/vitest").exists() {
+        std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+        run(Command::new("npm").current_dir(&directory).args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "vitest",
+            "jest",
+        ]))?;
+    }
+    let directory = directory.to_string_lossy().into_owned();
+    cargo_with(
+        &["test", "--package", "hanzo-tools", "--test", "it", "--", "oracle_runners::"],
+        &[("HANZO_TEST_RUNNERS", &directory)],
+    )
+}
+
+/// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
+pub fn vim() -> Result<()> {
+    let cases = target().join("oracles/vim-cases.json");
+    std::fs::create_dir_all(target().join("oracles"))?;
+    run(Command::new("python3")
+        .current_dir(root())
+        .arg("crates/hanzo-tui/tests/oracle/generate.py")
+        .args(["--count", "1200", "--seed", "5", "--out"])
+        .arg(&cases))
+    .context("hint: this needs the programs vim (with +channel) and nvim")?;
+    cargo_with(
+        &["test", "--package", "hanzo-tui", "--test", "it", "vim_oracle_cases"],
+        &[("HANZO_VIM_CASES", &cases.to_string_lossy())],
+    )
 }
 
 fn install_node_packages(directory: &Path) -> Result<()> {

@@ -2,16 +2,22 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hanzo_net::guard::{Lookup, SystemLookup};
 use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ReachConfinement;
 use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
-use crate::net::{Net, NetOptions};
+use crate::mode::Modes;
+use crate::net::{Browser, Net, NetOptions};
 use crate::proc::{Jobs, ProcOptions};
+use crate::registry::Selection;
+use crate::test::Runs;
+use crate::think::Notes;
 
 /// What the tools of one thread share: where they work, how they start programs, where they keep content.
 pub struct Host {
@@ -29,11 +35,21 @@ pub struct Host {
     pub ledger: Ledger,
     /// The processes it started. They end with the host, detached ones excepted.
     pub jobs: Jobs,
+    /// The test runs among them.
+    pub runs: Runs,
     /// Its ways to other machines.
     pub net: Net,
+    /// Shows pages to the user; `None` when nobody sits at this machine.
+    pub browser: Option<Arc<dyn Browser>>,
     /// The screen.
     #[cfg(feature = "ui")]
     pub ui: crate::ui::Ui,
+    /// What was thought.
+    pub notes: Notes,
+    /// The modes that are active. The gate asks it too, as a [`Narrowing`](hanzo_protocol::narrowing::Narrowing).
+    pub modes: Arc<Modes>,
+    /// Which tools the thread has, once they are made.
+    pub(crate) selection: OnceLock<Selection>,
 }
 
 impl Host {
@@ -46,6 +62,7 @@ impl Host {
     ) -> Self {
         let jobs = Jobs::new(options.proc.jobs.clone());
         let net = Net::new(&options.net, Arc::new(SystemLookup));
+        let modes = Arc::new(Modes::new(workspace.path(), options.modes_dir.clone()));
         Self {
             workspace,
             spawner,
@@ -55,8 +72,25 @@ impl Host {
             ledger: Ledger::default(),
             jobs,
             net,
+            browser: None,
             #[cfg(feature = "ui")]
             ui: crate::ui::Ui::default(),
+            runs: Runs::default(),
+            notes: Notes::default(),
+            modes,
+            selection: OnceLock::new(),
+        }
+    }
+
+    /// What starts the programs of a call. The gate has asked the user about one that leaves the sandbox.
+    pub(crate) fn spawner_for(&self, confinement: ReachConfinement) -> Result<&Arc<dyn Spawner>, ToolError> {
+        match (confinement, &self.outside) {
+            (ReachConfinement::Inside, _) => Ok(&self.spawner),
+            (ReachConfinement::Outside, Some(outside)) => Ok(outside),
+            (ReachConfinement::Outside, None) => {
+                let text = "nothing can run outside the sandbox here; leave `unconfined` out";
+                Err(ToolError::new(ErrorCode::Unsupported, text))
+            }
         }
     }
 
@@ -71,6 +105,13 @@ impl Host {
     #[must_use]
     pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
         self.net = Net::new(&self.options.net, lookup);
+        self
+    }
+
+    /// The same host, with a user who looks at pages in `browser`.
+    #[must_use]
+    pub fn with_browser(mut self, browser: Arc<dyn Browser>) -> Self {
+        self.browser = Some(browser);
         self
     }
 
@@ -99,11 +140,18 @@ pub struct ToolOptions {
     pub proc: ProcOptions,
     /// What is reached of the network.
     pub net: NetOptions,
+    /// Where the user keeps modes of their own.
+    pub modes_dir: Option<PathBuf>,
 }
 
 impl ToolOptions {
     /// The usual choices, with state in `data_dir`.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), proc: ProcOptions::default(), net: NetOptions::default() }
+        Self {
+            data_dir: data_dir.into(),
+            proc: ProcOptions::default(),
+            net: NetOptions::default(),
+            modes_dir: None,
+        }
     }
 }

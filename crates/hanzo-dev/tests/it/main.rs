@@ -5,8 +5,10 @@ mod bad_input;
 mod basics;
 mod config;
 mod engine_commands;
+mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
+mod net;
 mod permissions;
 mod run;
 #[cfg(target_os = "linux")]

@@ -8,17 +8,17 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hanzo_net::Url;
 use hanzo_protocol::envelope::{ErrorCode, Intent, ToolError};
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::primitives::{ContentHash, FileUri};
-use hanzo_protocol::tool::{Effect, TimeLimit};
+use hanzo_protocol::tool::{Effect, Place, TimeLimit};
 use hanzo_sandbox::paths::{Access, FileKind, Overwrite, PathError, Workspace, WriteMode};
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
-use rustix::fs::FlockOperation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -26,6 +26,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
+use super::claim::{Claim, Record};
 use super::exchange::{self, Arrived, Order, Redirects};
 use super::{Coding, Deadline, Seconds, parse_url, shown};
 use crate::contract::{Action, Answer, Call, Target, place};
@@ -121,7 +122,7 @@ impl Action for Download {
         let arrived = target.ask(call, &url, &headers, deadline).await?;
         let most = input.max_bytes.unwrap_or(DEFAULT_BYTES);
         let from = target.have;
-        let expected = arrived.response.content_length().map(|rest| rest + from);
+        let expected = arrived.response.content_length().map(|rest| rest.saturating_add(from));
         if let Some(size) = expected.filter(|size| *size > most) {
             return Err(too_large(&url, size, most));
         }
@@ -177,20 +178,12 @@ fn too_large(url: &Url, size: u64, most: u64) -> ToolError {
     .with_details(json!({"size": size, "limit": most}))
 }
 
-/// What is known of a download that may go on later, beside the workspace.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Record {
-    url: String,
-    /// What the server calls this version of the file.
-    validator: Option<String>,
-}
-
 /// Where the bytes go.
 struct Plan {
-    asked: String,
+    asked: Url,
     real: PathBuf,
     part: PathBuf,
-    record: PathBuf,
+    claim: Arc<Claim>,
     overwrite: Overwrite,
     /// How many bytes are there, and what they hash to.
     have: u64,
@@ -202,10 +195,19 @@ impl Plan {
     fn new(host: &Host, path: &Path, url: &Url, overwrite: Overwrite) -> Result<Self, ToolError> {
         let workspace = &host.workspace;
         let failed = |error: PathError| place::failure(&error);
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            workspace.mkdir_all(parent).map_err(failed)?;
-        }
-        let real = workspace.locate(path, Access::Write).map_err(failed)?;
+        let real = match workspace.locate(path, Access::Write) {
+            Ok(real) => real,
+            // In a directory that is yet to be made, which is done when there is something to put into it.
+            Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => {
+                let real = place::resolve(workspace, path);
+                if place::place_of(workspace, &real) == Place::Outside {
+                    let text = format!("`{}` is outside the workspace", path.display());
+                    return Err(ToolError::new(ErrorCode::SandboxDenied, text));
+                }
+                real
+            }
+            Err(error) => return Err(failed(error)),
+        };
         match workspace.stat_link(&real) {
             Ok(found) if found.kind != FileKind::File => {
                 return Err(ToolError::new(
@@ -221,13 +223,12 @@ impl Plan {
         let mut name = real.file_name().unwrap_or_default().to_owned();
         name.push(".part");
         let part = real.with_file_name(name);
-        let place = ContentHash::of(real.to_string_lossy().as_bytes());
-        let record = host.options.data_dir.join("downloads").join(&place.as_str()["sha256:".len()..][..32]);
+        let claim = Arc::new(Claim::take(&host.options.data_dir, &real)?);
         let mut plan = Self {
-            asked: url.as_str().to_owned(),
+            asked: url.clone(),
             real,
             part,
-            record,
+            claim,
             overwrite,
             have: 0,
             hasher: Sha256::new(),
@@ -244,12 +245,12 @@ impl Plan {
             Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => return Ok(()),
             Err(error) => return Err(place::failure(&error)),
         };
-        let record = std::fs::read(&self.record).ok();
-        let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        let Some(record) = record.filter(|_| earlier.kind == FileKind::File && earlier.links == 1) else {
+        let Some(record) =
+            self.claim.record().filter(|_| earlier.kind == FileKind::File && earlier.links == 1)
+        else {
             return Err(taken(&self.part));
         };
-        if record.url != self.asked || record.validator.is_none() {
+        if !record.is_of(&self.asked) || record.validator.is_none() {
             return workspace.remove_file(&self.part).map_err(|error| place::failure(&error));
         }
         let mut file = workspace.open_read(&self.part).map_err(|error| place::failure(&error))?;
@@ -327,9 +328,9 @@ impl Plan {
     ) -> Result<String, ToolError> {
         let Arrived { mut response, url, .. } = arrived;
         self.validator = validator(response.headers());
-        let record = Record { url: self.asked.clone(), validator: self.validator.clone() };
-        let (path, part, fresh) = (self.record.clone(), self.part.clone(), self.have == 0);
-        let file = call.blocking(move |host, _| open_part(host, &part, fresh, &path, &record)).await?;
+        let record = Record::new(&self.asked, self.validator.clone());
+        let (claim, part, have) = (Arc::clone(&self.claim), self.part.clone(), self.have);
+        let file = call.blocking(move |host, _| open_part(host, &part, have, &claim, &record)).await?;
         let mut file = tokio::fs::File::from_std(file);
         let mut shown_at = Instant::now();
         let doing = format!("downloading from `{}`", exchange::host(&url));
@@ -378,7 +379,7 @@ impl Plan {
                 self.have,
                 self.part.display()
             );
-        } else if error.code != ErrorCode::AlreadyExists {
+        } else if !matches!(error.code, ErrorCode::AlreadyExists | ErrorCode::Conflict) {
             self.discard(call).await;
         }
         error
@@ -386,10 +387,10 @@ impl Plan {
 
     /// Removes what was taken so far. What cannot be removed is found by the next call.
     async fn discard(&self, call: &Call<'_>) {
-        let (part, record) = (self.part.clone(), self.record.clone());
+        let (part, claim) = (self.part.clone(), Arc::clone(&self.claim));
         let removed = call.blocking(move |host, _| {
             let _ = host.workspace.remove_file(&part);
-            let _ = std::fs::remove_file(&record);
+            claim.forget();
             Ok(())
         });
         let _ = removed.await;
@@ -398,8 +399,7 @@ impl Plan {
     /// Gives the file its name.
     fn finish(&self, workspace: &Workspace) -> Result<(), ToolError> {
         workspace.rename(&self.part, &self.real, self.overwrite).map_err(|error| place::failure(&error))?;
-        // Left behind it only says what an unfinished download was that there is not.
-        let _ = std::fs::remove_file(&self.record);
+        self.claim.forget();
         Ok(())
     }
 
@@ -408,21 +408,24 @@ impl Plan {
     }
 }
 
-/// The file the bytes go to, locked against a second download of the same.
-fn open_part(host: &Host, part: &Path, fresh: bool, path: &Path, record: &Record) -> Result<File, ToolError> {
-    let opened = if fresh {
-        host.workspace.create_new(part)
+/// The file the bytes go to, which has `have` of them.
+fn open_part(host: &Host, part: &Path, have: u64, claim: &Claim, record: &Record) -> Result<File, ToolError> {
+    let failed = |error: PathError| place::failure(&error);
+    let file = if have == 0 {
+        // Only now: a download that nobody answers leaves no directories behind.
+        if let Some(parent) = part.parent() {
+            host.workspace.mkdir_all(parent).map_err(failed)?;
+        }
+        host.workspace.create_new(part).map_err(failed)?
     } else {
-        host.workspace.open_write(part, WriteMode::Append)
+        host.workspace.open_write(part, WriteMode::Append).map_err(failed)?
     };
-    let file = opened.map_err(|error| place::failure(&error))?;
-    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(taken(part));
+    if file.metadata().is_ok_and(|there| there.len() != have) {
+        let text = format!("`{}` was changed by somebody else", part.display());
+        return Err(ToolError::new(ErrorCode::Conflict, text));
     }
     // Without the record a broken download starts again; that is no reason to have none.
-    if let (Some(directory), Ok(text)) = (path.parent(), serde_json::to_vec(record)) {
-        let _ = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(path, text));
-    }
+    let _ = claim.keep(record);
     Ok(file)
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 
 use hanzo_net::Url;
+use hanzo_net::client;
 use hanzo_net::guard;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -20,6 +21,10 @@ use crate::contract::Call;
 
 /// How many redirections are followed.
 const MAX_HOPS: usize = 10;
+
+/// What a model would not guess of a server it has just started.
+const SANDBOX_LOOPBACK: &str = "; a server that was started in the sandbox has a loopback of its own there: ask it with a \
+                                command, such as curl";
 
 /// What may go to another origin than the caller named. Any other header may hold a credential.
 const HARMLESS: [HeaderName; 6] = [
@@ -116,7 +121,16 @@ pub(super) async fn send(
             request = request.body(body.clone());
         }
         let sent = deadline.limit(&format!("the answer of `{}`", host(&order.url)), request.send()).await?;
-        let response = sent.map_err(|error| failure(&error, &order.url))?;
+        let response = sent.map_err(|error| {
+            let mut told = failure(&error, &order.url);
+            if error.is_connect()
+                && client::is_loopback(&order.url)
+                && !call.host.spawner.confinement().network
+            {
+                told.message.push_str(SANDBOX_LOOPBACK);
+            }
+            told
+        })?;
         let next = match next(&order, &response) {
             Next::Done => return Ok(Arrived { response, url: order.url, hops, held: None }),
             Next::Held(why) => return Ok(Arrived { response, url: order.url, hops, held: Some(why) }),

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use crate::contract::{Call, ToolBuilder, UnifiedTool};
 
 mod body;
+mod claim;
 mod dns;
 mod download;
 mod exchange;
@@ -34,6 +35,7 @@ mod open;
 mod request;
 mod websocket;
 
+pub use open::Browser;
 use websocket::Sockets;
 
 /// The longest any call may take.
@@ -46,26 +48,14 @@ const CONNECT: Duration = Duration::from_secs(15);
 pub struct NetOptions {
     /// Hosts a remote caller may reach although they are not public: names, `*.domain`, addresses, blocks as `10.0.0.0/8`.
     pub private_hosts: Vec<String>,
-    /// Who `net.open` shows a page to.
-    pub browser: Browser,
     /// How long a server may be silent in the middle of an answer.
     pub idle: Duration,
 }
 
 impl Default for NetOptions {
     fn default() -> Self {
-        Self { private_hosts: Vec::new(), browser: Browser::Nobodys, idle: Duration::from_secs(20) }
+        Self { private_hosts: Vec::new(), idle: Duration::from_secs(20) }
     }
-}
-
-/// Who `net.open` shows a page to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Browser {
-    /// Nobody: nobody sits at this machine.
-    #[default]
-    Nobodys,
-    /// The user at this machine, in the browser they chose.
-    Users,
 }
 
 /// The tool, to be given a host.

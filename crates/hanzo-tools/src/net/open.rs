@@ -1,19 +1,21 @@
 //! `net.open`.
 
-use std::ffi::OsString;
-use std::time::Duration;
-
+use hanzo_net::Url;
+use hanzo_protocol::BoxFuture;
 use hanzo_protocol::envelope::{ErrorCode, Intent, ToolError};
-use hanzo_protocol::spawn::{Leftovers, ProcessStatus, SpawnRequest};
 use hanzo_protocol::tool::{Effect, ReachConfinement, ToolCaller};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Browser, parse_url, shown};
+use super::{parse_url, shown};
 use crate::contract::{Action, Answer, Call};
 
-/// How long we look whether the program that opens pages fails.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Shows pages to the user who sits at this machine. Not a [`Spawner`](hanzo_protocol::spawn::Spawner): what it starts is the
+/// user's own browser, which is not ours to confine, to listen to or to end.
+pub trait Browser: Send + Sync {
+    /// Shows the page; the reason when it could not be.
+    fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>>;
+}
 
 /// Shows the user a page.
 pub(super) struct Open;
@@ -61,42 +63,18 @@ impl Action for Open {
                 "a remote caller may not open pages on this machine",
             ));
         }
-        let (Some(outside), Browser::Users) = (&call.host.outside, call.host.options.net.browser) else {
+        let Some(browser) = &call.host.browser else {
             return Err(ToolError::new(
                 ErrorCode::Unsupported,
                 format!("nobody sits at this machine to look at a page; tell the user: {}", shown(&url)),
             ));
         };
-        // As WHATWG writes it: it begins with its scheme, so no program takes it for an option.
-        let argv = opener().into_iter().map(OsString::from).chain([OsString::from(url.as_str())]);
-        let request = SpawnRequest { leftovers: Leftovers::Keep, ..SpawnRequest::new(argv) };
-        let unavailable = |what: String| ToolError::new(ErrorCode::Unavailable, what);
-        let mut process = outside
-            .spawn(request)
-            .await
-            .map_err(|error| unavailable(format!("cannot start the browser: {error}")))?;
-        // The opener may be the browser itself and stay: it is waited for elsewhere.
-        let waiting = tokio::spawn(async move { process.wait().await });
-        if let Ok(Ok(Ok(end))) = tokio::time::timeout(PATIENCE, waiting).await
-            && end.status != ProcessStatus::Exited(0)
-        {
-            return Err(unavailable(format!(
-                "`{}` could not open a browser; tell the user: {}",
-                opener().join(" "),
-                shown(&url)
-            )));
-        }
+        browser.open(&url).await.map_err(|reason| {
+            ToolError::new(
+                ErrorCode::Unavailable,
+                format!("no browser could be opened: {reason}; tell the user: {}", shown(&url)),
+            )
+        })?;
         Ok(Answer::new(OpenOutput { opened: shown(&url) }))
-    }
-}
-
-/// The program of this system that shows a URL with what the user chose for it.
-fn opener() -> Vec<&'static str> {
-    if cfg!(target_os = "macos") {
-        vec!["open"]
-    } else if cfg!(windows) {
-        vec!["rundll32", "url.dll,FileProtocolHandler"]
-    } else {
-        vec!["xdg-open"]
     }
 }

@@ -16,7 +16,7 @@ use hanzo_protocol::item::Taint;
 use hanzo_protocol::tool::{Effect, TimeLimit, ToolCaller};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
@@ -31,6 +31,8 @@ use crate::contract::{Action, Answer, Call};
 const USUAL: Duration = Duration::from_secs(30);
 /// How long a call waits for messages, unless the caller says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
+/// How long the other side has to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// The largest message that is taken.
 const MAX_MESSAGE: usize = 1 << 20;
 /// How many messages are read ahead; with the bound on each, what a connection may hold.
@@ -85,6 +87,20 @@ struct Socket {
     outgoing: mpsc::Sender<Message>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Incoming>>,
     tasks: [JoinHandle<()>; 2],
+}
+
+impl Socket {
+    /// Says that it is over, and waits a little for the answer: whoever just hangs up looks like a fault.
+    async fn bid_farewell(&self) {
+        let answered = async {
+            if self.outgoing.send(Message::Close(None)).await.is_err() {
+                return;
+            }
+            let mut incoming = self.incoming.lock().await;
+            while !matches!(incoming.recv().await, Some(Incoming::Closed(_)) | None) {}
+        };
+        let _ = tokio::time::timeout(FAREWELL, answered).await;
+    }
 }
 
 impl Drop for Socket {
@@ -178,15 +194,6 @@ impl Action for WebSocket {
     type Input = WebSocketInput;
     type Output = WebSocketOutput;
 
-    fn prepare(mut arguments: Map<String, Value>) -> Map<String, Value> {
-        for name in ["send", "message"] {
-            if let Some(text @ Value::String(_)) = arguments.get(name).cloned() {
-                arguments.insert(name.to_owned(), Value::Array(vec![text]));
-            }
-        }
-        arguments
-    }
-
     fn effect(&self, _: &WebSocketInput) -> Effect {
         Effect::Network
     }
@@ -240,8 +247,7 @@ impl Action for WebSocket {
             });
         }
         if input.close && closed.is_none() {
-            // The task ends with the connection; a server that does not answer the farewell is not waited for.
-            let _ = socket.outgoing.try_send(Message::Close(None));
+            socket.bid_farewell().await;
             closed = Some(Closed { code: None, reason: "ended by us".to_owned() });
         }
         if closed.is_some() {

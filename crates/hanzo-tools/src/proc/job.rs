@@ -27,24 +27,57 @@ const SHOW_AT_MOST: usize = 32 << 10;
 /// How much of the errors a denial is looked for in.
 const EVIDENCE: usize = 4 << 10;
 
-/// A process's name: `proc_1` is the first of its thread.
+/// A process's name: `proc_1_qkzvx` is the first its thread started since it was opened. The letters are another five every time
+/// a thread is opened, so that a name in an old conversation never means a process it was not given to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProcId(pub(crate) u64);
+pub struct ProcId {
+    pub(crate) number: u64,
+    pub(crate) run: RunTag,
+}
 
 impl fmt::Display for ProcId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "proc_{}", self.0)
+        write!(f, "proc_{}_{}", self.number, self.run)
     }
 }
 
 impl ProcId {
-    /// Reads `proc_1`, or the ref of one of its streams.
+    /// Reads `proc_1_qkzvx`, or the ref of one of its streams.
     pub fn parse(text: &str) -> Option<Self> {
         let name =
             text.strip_prefix("stdout_ref:").or_else(|| text.strip_prefix("stderr_ref:")).unwrap_or(text);
-        let digits = name.strip_prefix("proc_").unwrap_or(name);
+        let (digits, run) = name.strip_prefix("proc_").unwrap_or(name).split_once('_')?;
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse().ok().filter(|_| plain).map(Self)
+        Some(Self { number: digits.parse().ok().filter(|_| plain)?, run: RunTag::new(run)? })
+    }
+}
+
+/// What tells the processes of one opening of a thread from those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunTag([u8; 5]);
+
+impl RunTag {
+    /// The tag with these five letters; `None` for anything else.
+    pub fn new(letters: &str) -> Option<Self> {
+        let letters: [u8; 5] = letters.as_bytes().try_into().ok()?;
+        letters.iter().all(u8::is_ascii_lowercase).then_some(Self(letters))
+    }
+
+    pub(crate) fn random() -> Self {
+        use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+        let mut rest = RandomState::new().build_hasher().finish();
+        Self([(); 5].map(|()| {
+            let letter = b"abcdefghijklmnopqrstuvwxyz"[usize::try_from(rest % 26).unwrap_or_default()];
+            rest /= 26;
+            letter
+        }))
+    }
+}
+
+impl fmt::Display for RunTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|letter| write!(f, "{}", char::from(*letter)))
     }
 }
 
@@ -129,6 +162,11 @@ impl Job {
     /// Its name.
     pub fn id(&self) -> ProcId {
         self.id
+    }
+
+    /// What it was started as.
+    pub(crate) fn command(&self) -> &str {
+        &self.command
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

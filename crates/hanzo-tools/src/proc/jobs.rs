@@ -10,7 +10,7 @@ use hanzo_protocol::spawn::{Leftovers, SpawnError, SpawnRequest, Spawner, Stdin,
 use hanzo_protocol::tool::OutputSink;
 use tokio::task::AbortHandle;
 
-use super::job::{Input, Job, Order, Phase, ProcId, Pump, Start};
+use super::job::{Input, Job, Order, Phase, ProcId, Pump, RunTag, Start};
 
 /// How a thread's processes are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,17 +23,21 @@ pub struct JobOptions {
     pub live_limit: usize,
     /// How many that are over are remembered, with their output.
     pub remembered: usize,
+    /// What their names end with; `None` for letters nobody else has.
+    pub run: Option<RunTag>,
 }
 
 impl Default for JobOptions {
     fn default() -> Self {
-        Self { spool_dir: std::env::temp_dir(), spool_limit: 64 << 20, live_limit: 64, remembered: 128 }
+        let spool_dir = std::env::temp_dir();
+        Self { spool_dir, spool_limit: 64 << 20, live_limit: 64, remembered: 128, run: None }
     }
 }
 
 /// The processes of one thread. Dropping it kills all that are not detached.
 pub struct Jobs {
     options: JobOptions,
+    run: RunTag,
     table: Mutex<Table>,
 }
 
@@ -150,7 +154,8 @@ pub enum JobError {
 impl Jobs {
     /// No processes yet.
     pub fn new(options: JobOptions) -> Self {
-        Self { options, table: Mutex::default() }
+        let run = options.run.unwrap_or_else(RunTag::random);
+        Self { options, run, table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -194,7 +199,7 @@ impl Jobs {
         spawner: &Arc<dyn Spawner>,
         launch: Launch,
     ) -> Result<Arc<Job>, JobError> {
-        let mut pump = self.spawn(ProcId(0), spawner, launch, None).await?;
+        let mut pump = self.spawn(ProcId { number: 0, run: self.run }, spawner, launch, None).await?;
         pump.until_over().await;
         Ok(Arc::clone(pump.job()))
     }
@@ -209,7 +214,7 @@ impl Jobs {
         let id = {
             let mut table = self.table();
             table.last += 1;
-            ProcId(table.last)
+            ProcId { number: table.last, run: self.run }
         };
         let pump = self.spawn(id, spawner, launch, live).await?;
         place.fill(pump.job());
@@ -260,6 +265,11 @@ impl Jobs {
             live,
         };
         Ok(Pump::new(process, Arc::clone(spawner), start)?)
+    }
+
+    /// Whether `id` was given out here, to a process that may be forgotten.
+    pub fn gave(&self, id: ProcId) -> bool {
+        id.run == self.run && (1..=self.table().last).contains(&id.number)
     }
 
     /// The process called `id`.

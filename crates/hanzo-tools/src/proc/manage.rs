@@ -91,7 +91,7 @@ pub(super) struct Kill;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KillInput {
-    /// E.g. proc_1
+    /// As exec gave it
     proc_id: String,
     /// Default KILL
     signal: Option<String>,
@@ -115,7 +115,7 @@ impl StandingOutput {
 impl Action for Kill {
     const NAME: &'static str = "kill";
     const SUMMARY: &'static str = "end one and all it started";
-    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1"}"#;
+    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1_qkzvx"}"#;
     const WORST: Effect = Effect::Execute;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("pid", "proc_id"), ("ref", "proc_id")];
     const HIDDEN: &'static [&'static str] = &["signal"];
@@ -193,7 +193,7 @@ pub(super) struct Logs;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogsInput {
-    /// E.g. proc_1
+    /// As exec gave it
     proc_id: String,
     /// Last lines
     tail: Option<u32>,
@@ -238,7 +238,7 @@ pub(super) struct LogsOutput {
 impl Action for Logs {
     const NAME: &'static str = "logs";
     const SUMMARY: &'static str = "all its output";
-    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1","tail":50}"#;
+    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1_qkzvx","tail":50}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("pid", "proc_id"), ("ref", "proc_id")];
     const QUIET: &'static [&'static str] = &["proc_id"];
     type Input = LogsInput;
@@ -257,7 +257,7 @@ impl Action for Logs {
         if let Some(wait) = input.wait {
             let _ = tokio::time::timeout(wait.at_least_zero()?, job.over()).await;
         }
-        // `stderr_ref:proc_1` says which stream it means.
+        // `stderr_ref:proc_1_qkzvx` says which stream it means.
         let named = input.proc_id.starts_with("stderr_ref:").then_some(StreamName::Stderr);
         let stream = input.stream.or(named);
         let budget = call.host.options.proc.output_limit;
@@ -351,7 +351,7 @@ pub(super) struct Write;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteInput {
-    /// E.g. proc_1
+    /// As exec gave it
     proc_id: String,
     stdin: String,
     /// Then end the input
@@ -361,7 +361,7 @@ pub(super) struct WriteInput {
 impl Action for Write {
     const NAME: &'static str = "write";
     const SUMMARY: &'static str = "to a background or pty one";
-    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1","stdin":"yes\n"}"#;
+    const EXAMPLE: &'static str = r#"{"proc_id":"proc_1_qkzvx","stdin":"yes\n"}"#;
     const WORST: Effect = Effect::Execute;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[("input", "stdin"), ("text", "stdin")];
     const HIDDEN: &'static [&'static str] = &["close"];

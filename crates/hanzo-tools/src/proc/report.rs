@@ -104,11 +104,18 @@ pub(crate) fn outputs(job: &Job, budget: usize) -> (Shown, Shown) {
 
 /// The process a caller names.
 pub(crate) fn find(jobs: &Jobs, name: &str) -> Result<std::sync::Arc<Job>, ToolError> {
-    let found = ProcId::parse(name).and_then(|id| jobs.get(id));
-    found.ok_or_else(|| {
+    let id = ProcId::parse(name);
+    id.and_then(|id| jobs.get(id)).ok_or_else(|| {
         let known: Vec<String> = jobs.list().iter().map(|job| job.id().to_string()).collect();
-        let hint = if known.is_empty() { "nothing was started in this thread" } else { "`ps` lists them" };
-        ToolError::new(ErrorCode::NotFound, format!("there is no process `{name}`; {hint}"))
+        let why = match id {
+            Some(id) if jobs.gave(id) => "it ended long ago and is forgotten",
+            Some(_) => {
+                "its name is from before this thread was opened, when processes ended and their output went"
+            }
+            None => "a name is like `proc_1_qkzvx`",
+        };
+        let hint = if known.is_empty() { "nothing was started since" } else { "`ps` lists them" };
+        ToolError::new(ErrorCode::NotFound, format!("there is no process `{name}`: {why}; {hint}"))
             .with_details(json!({ "known": known }))
     })
 }

@@ -51,7 +51,7 @@ impl Action for Screenshot {
         call: &Call<'_>,
         input: ScreenshotInput,
     ) -> Result<Answer<ScreenshotOutput>, ToolError> {
-        let (width, height, png) = with_screen(call, move |screen| {
+        let (width, height, png) = with_screen(call, move |screen, _| {
             let picture = screen.capture(input.region)?;
             Ok((picture.width, picture.height, picture.png()?))
         })
@@ -121,7 +121,7 @@ impl Action for Click {
             Button::Right => 3,
         };
         let count = count.unwrap_or(1).clamp(1, 3);
-        with_screen(call, move |screen| screen.click(x, y, number, count)).await?;
+        with_screen(call, move |screen, _| screen.click(x, y, number, count)).await?;
         Ok(Answer::new(Done { done: format!("clicked at {x}, {y}") }).by("x11"))
     }
 }
@@ -158,7 +158,7 @@ impl Action for Type {
                 format!("the text has {count} characters, and {MAX_TYPED} are typed at most"),
             ));
         }
-        with_screen(call, move |screen| screen.type_text(&input.text)).await?;
+        with_screen(call, move |screen, go_on| screen.type_text(&input.text, go_on)).await?;
         Ok(Answer::new(Done { done: format!("typed {count} characters") }).by("x11"))
     }
 }
@@ -200,7 +200,7 @@ impl Action for Focus {
                 ));
             }
         };
-        let window = with_screen(call, move |screen| screen.focus(&wanted)).await?;
+        let window = with_screen(call, move |screen, _| screen.focus(&wanted)).await?;
         Ok(Answer::new(window).tainted(Some(Taint::Outside)).by("x11"))
     }
 }

@@ -4,7 +4,9 @@
 //! `UNSUPPORTED`. What a picture shows is as foreign as a file outside the workspace, and is marked so.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
@@ -13,6 +15,7 @@ use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_protocol::tool::ToolCaller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::contract::{Call, ToolBuilder, UnifiedTool};
 
@@ -25,6 +28,8 @@ pub use picture::Picture;
 
 /// The largest picture that is handed to a model.
 const MAX_IMAGE: usize = 5 << 20;
+/// How long a screen has for what it is asked, unless the host says otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The tool, to be given a host.
 pub fn tool() -> ToolBuilder {
@@ -46,8 +51,8 @@ pub trait Screen: Send {
     /// Moves the pointer and presses a button, counted from 1 on the left.
     fn click(&self, x: u32, y: u32, button: u8, count: u8) -> Result<(), ScreenError>;
 
-    /// Types text into whatever has the keyboard.
-    fn type_text(&self, text: &str) -> Result<(), ScreenError>;
+    /// Types text into whatever has the keyboard, as long as `go_on` says so before each character.
+    fn type_text(&self, text: &str, go_on: &dyn Fn() -> bool) -> Result<(), ScreenError>;
 
     /// Gives a window the keyboard.
     fn focus(&self, wanted: &Wanted) -> Result<Window, ScreenError>;
@@ -102,6 +107,9 @@ pub enum ScreenError {
     /// What was asked makes no sense on it.
     #[error("{0}")]
     Invalid(String),
+    /// It did not answer.
+    #[error("the screen did not answer for {} seconds", .0.as_secs_f64())]
+    Silent(Duration),
     /// It failed.
     #[error("the screen failed: {0}")]
     Failed(String),
@@ -113,6 +121,7 @@ impl From<ScreenError> for ToolError {
             ScreenError::NoDisplay(_) | ScreenError::Unsupported(_) => ErrorCode::Unsupported,
             ScreenError::NotFound(_) => ErrorCode::NotFound,
             ScreenError::Invalid(_) => ErrorCode::InvalidArguments,
+            ScreenError::Silent(_) => ErrorCode::Timeout,
             ScreenError::Failed(_) => ErrorCode::Unavailable,
         };
         Self::new(code, error.to_string())
@@ -125,6 +134,7 @@ pub type Opener = Arc<dyn Fn() -> Result<Box<dyn Screen>, ScreenError> + Send + 
 /// What the actions of one thread share: how to get at the screen, and the recording under way.
 pub struct Ui {
     opener: Opener,
+    patience: Duration,
     recording: Mutex<Option<record::Recording>>,
 }
 
@@ -143,7 +153,14 @@ impl Default for Ui {
 impl Ui {
     /// With screens from `opener`.
     pub fn new(opener: Opener) -> Self {
-        Self { opener, recording: Mutex::default() }
+        Self { opener, patience: PATIENCE, recording: Mutex::default() }
+    }
+
+    /// The same, with another patience for a screen that does not answer.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The X11 display called `name`, such as `:99`, whatever the environment says.
@@ -157,15 +174,56 @@ impl Ui {
     }
 }
 
-/// Does `work` with the screen. Nobody reaches a screen from afar: it shows what nobody meant to share.
+/// Nobody reaches a screen from afar: it shows what nobody meant to share.
+fn local(call: &Call<'_>) -> Result<(), ToolError> {
+    match call.context.caller {
+        ToolCaller::Local => Ok(()),
+        ToolCaller::Remote => {
+            Err(ToolError::new(ErrorCode::Denied, "a remote caller may not use this machine's screen"))
+        }
+    }
+}
+
+/// Does `work` with the screen. It is told whether to go on: no longer when the call was dropped or took too long.
+///
+/// On a thread of its own: one of the runtime's that waits for a screen that never answers would keep the program from ending.
 async fn with_screen<T: Send + 'static>(
     call: &Call<'_>,
-    work: impl FnOnce(&dyn Screen) -> Result<T, ScreenError> + Send + 'static,
+    work: impl FnOnce(&dyn Screen, &dyn Fn() -> bool) -> Result<T, ScreenError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    if call.context.caller == ToolCaller::Remote {
-        return Err(ToolError::new(ErrorCode::Denied, "a remote caller may not use this machine's screen"));
+    local(call)?;
+    let opener = Arc::clone(&call.host.ui.opener);
+    let stop = StopOnDrop::default();
+    let stopped = Arc::clone(&stop.0);
+    let (done, result) = oneshot::channel();
+    std::thread::spawn(move || {
+        let go_on = || !stopped.load(Ordering::Relaxed);
+        // Nobody waits any more when the call was dropped.
+        let _ = done.send(opener().and_then(|screen| work(screen.as_ref(), &go_on)));
+    });
+    answered(result, call.host.ui.patience).await
+}
+
+/// Waits for the thread that works with a screen.
+async fn answered<T>(
+    result: impl Future<Output = Result<Result<T, ScreenError>, oneshot::error::RecvError>>,
+    patience: Duration,
+) -> Result<T, ToolError> {
+    let result = match tokio::time::timeout(patience, result).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(ScreenError::Failed("it ended without a result".to_owned())),
+        Err(_) => Err(ScreenError::Silent(patience)),
+    };
+    Ok(result?)
+}
+
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
-    call.blocking(move |host, _| Ok(work((host.ui.opener)()?.as_ref())?)).await
 }
 
 /// Keeps a picture; its ref.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::item::Taint;
-use hanzo_protocol::tool::{Effect, TimeLimit, ToolCaller};
+use hanzo_protocol::tool::{Effect, TimeLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
-use super::{Opener, Picture, Region, ScreenError, attachment, keep};
+use super::{Opener, Picture, Region, ScreenError, answered, attachment, keep, local};
 use crate::contract::{Action, Answer, Call};
 
 /// The longest recording, and the most pictures and bytes one has.
@@ -23,7 +23,9 @@ const MAX_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Recording {
     stop: Arc<AtomicBool>,
-    frames: mpsc::Receiver<Result<Vec<Frame>, ScreenError>>,
+    frames: oneshot::Receiver<Result<Vec<Frame>, ScreenError>>,
+    /// How long it goes on by itself.
+    duration: Duration,
 }
 
 impl Drop for Recording {
@@ -62,14 +64,14 @@ impl Recording {
         let (region, pause) = (input.region, Duration::from_secs(1) / input.fps.unwrap_or(2).clamp(1, 10));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (done, frames) = mpsc::channel();
+        let (done, frames) = oneshot::channel();
+        let until = Duration::from_secs(duration);
         // A thread of its own: the connection to a screen is made to be used by one.
         std::thread::spawn(move || {
-            let until = Duration::from_secs(duration);
             // Nobody waits any more when the thread of the conversation has ended.
             let _ = done.send(take(&opener, region, pause, until, &stopped));
         });
-        Ok(Self { stop, frames })
+        Ok(Self { stop, frames, duration: until })
     }
 }
 
@@ -120,20 +122,9 @@ pub(super) struct KeptFrame {
     r#ref: String,
 }
 
-fn local(call: &Call<'_>) -> Result<(), ToolError> {
-    if call.context.caller == ToolCaller::Remote {
-        return Err(ToolError::new(ErrorCode::Denied, "a remote caller may not use this machine's screen"));
-    }
-    Ok(())
-}
-
-async fn recorded(call: &Call<'_>, recording: Recording) -> Result<Answer<Recorded>, ToolError> {
-    let frames = call
-        .blocking(move |_, _| {
-            let ended = || ScreenError::Failed("the recording ended without a result".to_owned());
-            Ok(recording.frames.recv().map_err(|_| ended())??)
-        })
-        .await?;
+async fn recorded(call: &Call<'_>, mut recording: Recording) -> Result<Answer<Recorded>, ToolError> {
+    let left = if recording.stop.load(Ordering::Relaxed) { Duration::ZERO } else { recording.duration };
+    let frames = answered(&mut recording.frames, left + call.host.ui.patience).await?;
     let mut kept = Vec::new();
     for frame in &frames {
         let at_ms = u64::try_from(frame.at.as_millis()).unwrap_or(u64::MAX);
@@ -170,7 +161,7 @@ impl Action for Record {
     async fn run(&self, call: &Call<'_>, input: RecordInput) -> Result<Answer<Started>, ToolError> {
         local(call)?;
         // Whether there is a screen is said now, not at the end.
-        super::with_screen(call, |_| Ok(())).await?;
+        super::with_screen(call, |_, _| Ok(())).await?;
         let mut current = call.host.ui.recording();
         if current.is_some() {
             return Err(ToolError::new(

@@ -24,7 +24,9 @@ const MOTION: u8 = 6;
 const SHIFT: u32 = 0xffe1;
 /// Windows that are looked at for a title: more than that is no desktop.
 const MAX_WINDOWS: usize = 2000;
-/// How long a changed keyboard stays changed: programs look keys up when the event arrives, not when it is sent.
+/// How many keys are lent to characters no key has.
+const MAX_LENT: usize = 16;
+/// How long programs have to notice that the keyboard has changed.
 const SETTLE: Duration = Duration::from_millis(60);
 
 struct X11 {
@@ -32,6 +34,28 @@ struct X11 {
     root: WindowId,
     width: u16,
     height: u16,
+}
+
+/// What the keys mean.
+struct Keyboard {
+    /// The code of the first key.
+    first: u8,
+    /// How many symbols a key has.
+    width: u8,
+    keys: Vec<Vec<u32>>,
+    shift: Option<u8>,
+    /// The codes of keys that mean nothing.
+    spare: Vec<u8>,
+}
+
+impl Keyboard {
+    /// The key for a symbol, and the shift key if it takes that.
+    fn find(&self, symbol: u32) -> Option<(u8, Option<u8>)> {
+        let code = |index: usize| self.first + u8::try_from(index).unwrap_or(0);
+        let on = |level: usize| self.keys.iter().position(|key| key.get(level) == Some(&symbol)).map(code);
+        let plain = on(0).map(|key| (key, None));
+        plain.or_else(|| self.shift.and_then(|shift| on(1).map(|key| (key, Some(shift)))))
+    }
 }
 
 /// Connects to the display called `name`, or to the one of the environment.
@@ -78,6 +102,58 @@ impl X11 {
         self.fake(KEY_RELEASE, code, 0, 0)?;
         if let Some(shift) = shift {
             self.fake(KEY_RELEASE, shift, 0, 0)?;
+        }
+        Ok(())
+    }
+
+    fn keyboard(&self) -> Result<Keyboard, ScreenError> {
+        let setup = self.connection.setup();
+        let (first, count) = (setup.min_keycode, setup.max_keycode - setup.min_keycode + 1);
+        let mapping = self.connection.get_keyboard_mapping(first, count).map_err(lost)?;
+        let mapping = mapping.reply().map_err(failed)?;
+        let width = mapping.keysyms_per_keycode.max(1);
+        let keys: Vec<Vec<u32>> = mapping.keysyms.chunks(width.into()).map(<[u32]>::to_vec).collect();
+        let code = |index: usize| first + u8::try_from(index).unwrap_or(0);
+        let shift = keys.iter().position(|key| key.contains(&SHIFT)).map(code);
+        let nothing = |(_, key): &(usize, &Vec<u32>)| key.iter().all(|symbol| *symbol == 0);
+        let spare = keys.iter().enumerate().filter(nothing).map(|(index, _)| code(index));
+        let spare = spare.rev().take(MAX_LENT).collect();
+        Ok(Keyboard { first, width, keys, shift, spare })
+    }
+
+    /// Gives the spare keys these symbols, one each; 0 takes it back.
+    fn lend(&self, keyboard: &Keyboard, symbols: &[u32]) -> Result<(), ScreenError> {
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        // Programs look keys up when an event arrives, not when it is sent.
+        std::thread::sleep(SETTLE);
+        for (key, symbol) in keyboard.spare.iter().zip(symbols) {
+            let levels = vec![*symbol; keyboard.width.into()];
+            let sent = self.connection.change_keyboard_mapping(1, *key, keyboard.width, &levels);
+            sent.map_err(lost)?.check().map_err(failed)?;
+        }
+        std::thread::sleep(SETTLE);
+        Ok(())
+    }
+
+    fn type_symbols(
+        &self,
+        keyboard: &Keyboard,
+        symbols: &[u32],
+        lent: &[u32],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), ScreenError> {
+        self.lend(keyboard, lent)?;
+        for symbol in symbols {
+            if !go_on() {
+                return Err(ScreenError::Failed("typing was ended".to_owned()));
+            }
+            let spare = || lent.iter().position(|other| other == symbol).map(|at| (keyboard.spare[at], None));
+            match keyboard.find(*symbol).or_else(spare) {
+                Some((key, shift)) => self.key(key, shift)?,
+                None => return Err(ScreenError::Unsupported("type this: no key is free for it".to_owned())),
+            }
         }
         Ok(())
     }
@@ -165,48 +241,32 @@ impl Screen for X11 {
         Ok(())
     }
 
-    fn type_text(&self, text: &str) -> Result<(), ScreenError> {
+    fn type_text(&self, text: &str, go_on: &dyn Fn() -> bool) -> Result<(), ScreenError> {
         self.need_xtest()?;
-        let setup = self.connection.setup();
-        let (first, count) = (setup.min_keycode, setup.max_keycode - setup.min_keycode + 1);
-        let mapping = self.connection.get_keyboard_mapping(first, count).map_err(lost)?;
-        let mapping = mapping.reply().map_err(failed)?;
-        let per_key = usize::from(mapping.keysyms_per_keycode).max(1);
-        let keys: Vec<&[u32]> = mapping.keysyms.chunks(per_key).collect();
-        let code = |index: usize| first + u8::try_from(index).unwrap_or(0);
-        let shift = keys.iter().position(|key| key.contains(&SHIFT)).map(code);
-        let spare = keys.iter().rposition(|key| key.iter().all(|symbol| *symbol == 0)).map(code);
-        for character in text.chars() {
-            let symbol = keysym(character)?;
-            let on = |level: usize| keys.iter().position(|key| key.get(level) == Some(&symbol)).map(code);
-            match (on(0), on(1), shift, spare) {
-                (Some(key), ..) => self.key(key, None)?,
-                (None, Some(key), Some(shift), _) => self.key(key, Some(shift))?,
-                // A key that means nothing is lent the character.
-                (_, _, _, Some(key)) => {
-                    let lend = |symbol: u32| {
-                        let symbols = vec![symbol; per_key];
-                        let sent = self.connection.change_keyboard_mapping(
-                            1,
-                            key,
-                            mapping.keysyms_per_keycode,
-                            &symbols,
-                        );
-                        sent.map_err(lost)?.check().map_err(failed)
-                    };
-                    lend(symbol)?;
-                    std::thread::sleep(SETTLE);
-                    let typed = self.key(key, None);
-                    std::thread::sleep(SETTLE);
-                    lend(0)?;
-                    typed?;
+        // All of them before the first is typed: typing cannot be taken back.
+        let symbols = text.chars().map(keysym).collect::<Result<Vec<u32>, _>>()?;
+        let keyboard = self.keyboard()?;
+        let mut rest = symbols.as_slice();
+        while !rest.is_empty() {
+            // As much as there are spare keys to lend to the symbols no key has.
+            let mut lent = Vec::new();
+            let fits = |symbol: &u32| {
+                let known = keyboard.find(*symbol).is_some() || lent.contains(symbol);
+                if !known && lent.len() < keyboard.spare.len() {
+                    lent.push(*symbol);
+                    return true;
                 }
-                _ => {
-                    return Err(ScreenError::Unsupported(format!(
-                        "type `{character}`: no key is free for it"
-                    )));
-                }
+                known
+            };
+            let count = rest.iter().copied().take_while(fits).count();
+            let (now, later) = rest.split_at(count);
+            if now.is_empty() {
+                return Err(ScreenError::Unsupported("type all of this: no key is free for it".to_owned()));
             }
+            let typed = self.type_symbols(&keyboard, now, &lent, go_on);
+            let given_back = self.lend(&keyboard, &vec![0; lent.len()]);
+            typed.and(given_back)?;
+            rest = later;
         }
         Ok(())
     }

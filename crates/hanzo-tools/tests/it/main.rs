@@ -4,26 +4,39 @@
 #![expect(clippy::format_collect, reason = "test texts are short")]
 #![expect(clippy::print_stderr, reason = "an oracle that did not run says so")]
 
+mod bad_input;
 mod contract;
+#[cfg(target_os = "linux")]
+mod crash;
 mod edits;
 mod files;
 mod hostile;
+mod mode;
 mod names;
 #[cfg(unix)]
 mod net;
 #[cfg(unix)]
+mod net_hostile;
+#[cfg(unix)]
 mod net_websocket;
 mod oracle_codex;
+mod oracle_encodings;
 mod oracle_git;
+#[cfg(unix)]
+mod oracle_runners;
 #[cfg(feature = "ui")]
 mod oracle_ui;
 #[cfg(unix)]
 mod proc;
+#[cfg(unix)]
+mod runners;
 mod search;
 #[cfg(unix)]
 mod site;
 mod support;
+mod think;
 #[cfg(unix)]
 mod vcs;
 #[cfg(unix)]
 mod world;
+mod ws;

@@ -3,11 +3,13 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hanzo_net::Url;
 use hanzo_net::guard::Lookup;
+use hanzo_protocol::BoxFuture;
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::primitives::ContentHash;
 use hanzo_protocol::tool::{Effect, Place, ReachConfinement, ToolCaller, ToolResult};
@@ -488,9 +490,8 @@ async fn names_are_looked_up() {
     assert_eq!(got["addresses"][0]["reach"], "loopback", "{got}");
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn pages_are_opened_for_a_user_who_is_there_without_a_shell() {
+async fn where_nobody_sits_no_page_is_opened() {
     let alone = World::new();
     let (code, message) = alone.error("net", json!({"action": "open", "url": "http://a.test/"})).await;
     assert_eq!(code, "UNSUPPORTED");
@@ -500,17 +501,29 @@ async fn pages_are_opened_for_a_user_who_is_there_without_a_shell() {
     }
 }
 
-#[test]
-fn whoever_opens_pages_gets_the_url_as_one_argument() {
-    // A spawner that remembers stands for the user's desktop.
-    let spawner = Arc::new(crate::world::Remembering::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let world = World::with_outside(|options| options.net.browser = Browser::Users, spawner.clone());
-        let url = "http://a.test/?q=$(touch x);`id`&b= c";
-        world.call("net", json!({"action": "open", "url": url})).await;
-    });
-    let argv = spawner.0.lock().unwrap()[0].clone();
-    assert_eq!(argv.len(), 2, "{argv:?}");
-    assert_eq!(argv[1], "http://a.test/?q=$(touch%20x);`id`&b=%20c");
+/// Remembers the pages it was to open.
+#[derive(Default)]
+struct Remembering(Mutex<Vec<String>>);
+
+impl Browser for Remembering {
+    fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>> {
+        let refused = url.path() == "/no";
+        self.0.lock().unwrap().push(url.to_string());
+        Box::pin(async move { if refused { Err("it is broken".into()) } else { Ok(()) } })
+    }
+}
+
+#[tokio::test]
+async fn a_page_goes_to_the_browser_of_whoever_is_there() {
+    let browser = Arc::new(Remembering::default());
+    let world = World::with_browser(browser.clone());
+    let opened = data(&world, json!({"action": "open", "url": "http://me:secret@a.test/b c"})).await;
+    assert_eq!(opened["opened"], "http://a.test/b%20c");
+    let (code, message) = world.error("net", json!({"action": "open", "url": "http://a.test/no"})).await;
+    assert_eq!(code, "UNAVAILABLE");
+    assert!(message.contains("it is broken") && message.contains("tell the user"), "{message}");
+    let remote =
+        world.call_as(ToolCaller::Remote, "net", json!({"action": "open", "url": "http://a.test/"})).await;
+    assert_eq!(error(remote).0, "DENIED");
+    assert_eq!(*browser.0.lock().unwrap(), ["http://me:secret@a.test/b%20c", "http://a.test/no"]);
 }

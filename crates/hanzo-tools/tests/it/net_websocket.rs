@@ -48,7 +48,7 @@ async fn echo() -> String {
 async fn a_websocket_lives_between_calls() {
     let url = echo().await;
     let world = World::new();
-    let result = world.call("net", json!({"action": "websocket", "url": url, "send": "one"})).await;
+    let result = world.call("net", json!({"action": "websocket", "url": url, "send": ["one"]})).await;
     assert_eq!(result.taint, Some(Taint::Network), "{}", result.output);
     let got = result.envelope.unwrap()["data"].clone();
     assert_eq!(got["messages"], json!([{"text": "echo one"}]));
@@ -75,13 +75,13 @@ async fn websockets_are_bounded_in_number_size_and_amount() {
     let world = World::new();
     let flood = data(
         &world,
-        json!({"action": "websocket", "url": url, "send": "flood", "messages": 1000, "wait": 3}),
+        json!({"action": "websocket", "url": url, "send": ["flood"], "messages": 1000, "wait": 3}),
     )
     .await;
     assert_eq!(flood["messages"].as_array().unwrap().len(), 100);
     let next = data(&world, json!({"action": "websocket", "ws_id": flood["ws_id"], "close": true})).await;
     assert_eq!(next["messages"][0]["text"], "100", "nothing is lost: the server waits");
-    let huge = data(&world, json!({"action": "websocket", "url": url, "send": "huge"})).await;
+    let huge = data(&world, json!({"action": "websocket", "url": url, "send": ["huge"]})).await;
     assert!(huge["closed"]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{huge}");
     for _ in 0..8 {
         data(&world, json!({"action": "websocket", "url": url, "messages": 0})).await;

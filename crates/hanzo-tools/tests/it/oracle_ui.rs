@@ -1,5 +1,5 @@
-//! `ui` on a real X server with a real window. Runs when `HANZO_ORACLE_XVFB` names the server program; `cargo xtask interop`
-//! does that.
+//! `ui` on a real X server with a real window, where the programs Xvfb and xterm are there; `cargo xtask test` says whether they
+//! are.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -24,11 +24,15 @@ impl Drop for Running {
 }
 
 fn server() -> Option<(Running, String)> {
-    let Some(program) = std::env::var_os("HANZO_ORACLE_XVFB") else {
-        eprintln!("the screen was not tried: HANZO_ORACLE_XVFB is not set");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = ["Xvfb", "xterm"]
+        .into_iter()
+        .find(|program| !std::env::split_paths(&path).any(|directory| directory.join(program).is_file()));
+    if let Some(program) = missing {
+        eprintln!("not run: the screen, for want of `{program}`");
         return None;
-    };
-    let mut server = Command::new(program)
+    }
+    let mut server = Command::new("Xvfb")
         .args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -170,4 +174,25 @@ async fn without_a_display_every_action_says_so_and_nobody_reaches_a_screen_from
         let remote = world.call_as(ToolCaller::Remote, "ui", arguments.clone()).await;
         assert_eq!(remote.envelope.unwrap()["error"]["code"], "DENIED", "{arguments}");
     }
+}
+
+/// A display that takes the call and never says a word.
+#[tokio::test]
+async fn a_display_that_does_not_answer_is_not_waited_for() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Displays count from port 6000.
+    let display = format!("127.0.0.1:{}", port - 6000);
+    let world = World::with_ui(Ui::on_display(display).with_patience(Duration::from_millis(300)));
+    for arguments in [
+        json!({"action": "screenshot"}),
+        json!({"action": "type", "text": "x"}),
+        json!({"action": "record"}),
+        json!({"action": "session", "duration": 1}),
+    ] {
+        let started = Instant::now();
+        assert_eq!(world.error("ui", arguments.clone()).await.0, "TIMEOUT", "{arguments}");
+        assert!(started.elapsed() < Duration::from_secs(4), "{arguments}: {:?}", started.elapsed());
+    }
+    drop(listener);
 }

@@ -24,12 +24,12 @@ fn unique_sleep() -> String {
 async fn a_line_goes_to_a_shell_and_a_list_does_not() {
     let world = World::new();
     let ran = world.ok("proc", exec("echo out; echo err >&2; exit 3")).await;
-    assert_eq!(ran["proc_id"], "proc_1");
+    assert_eq!(ran["proc_id"], "proc_1_tests");
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("exited"), &json!(3)));
     assert_eq!((&ran["stdout"], &ran["stderr"]), (&json!("out\n"), &json!("err\n")));
     assert_eq!(
         (&ran["stdout_ref"], &ran["stderr_ref"]),
-        (&json!("stdout_ref:proc_1"), &json!("stderr_ref:proc_1"))
+        (&json!("stdout_ref:proc_1_tests"), &json!("stderr_ref:proc_1_tests"))
     );
     assert_eq!(ran["truncated"], false);
     let ran = world.ok("proc", exec(json!(["printf", "%s|", "a b", "$HOME;"]))).await;
@@ -79,12 +79,18 @@ async fn long_output_keeps_both_ends_and_the_rest_is_read_by_pages() {
     let text = ran["stdout"].as_str().unwrap();
     assert_eq!(ran["truncated"], true);
     assert!(text.len() < 31_000 && text.starts_with("1\n2\n") && text.ends_with("\n199999\n200000\n"));
-    assert!(text.contains("bytes left out: `logs` with proc_id=proc_1"), "the way to the rest is named");
+    assert!(
+        text.contains("bytes left out: `logs` with proc_id=proc_1_tests"),
+        "the way to the rest is named"
+    );
 
     let (mut all, mut since) = (String::new(), 0);
     loop {
         let page = world
-            .ok("proc", json!({"action": "logs", "proc_id": "proc_1", "stream": "stdout", "since": since}))
+            .ok(
+                "proc",
+                json!({"action": "logs", "proc_id": "proc_1_tests", "stream": "stdout", "since": since}),
+            )
             .await;
         all.push_str(page["stdout"].as_str().unwrap());
         since = page["next"].as_u64().unwrap();
@@ -95,7 +101,7 @@ async fn long_output_keeps_both_ends_and_the_rest_is_read_by_pages() {
     let expected: Vec<String> = (1..=200_000).map(|number| format!("{number}\n")).collect();
     assert!(all == expected.concat(), "every byte is there once");
 
-    let tail = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "tail": 3})).await;
+    let tail = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1_tests", "tail": 3})).await;
     assert_eq!(tail["stdout"], "199998\n199999\n200000\n");
 }
 
@@ -108,11 +114,11 @@ async fn a_command_goes_to_the_background_and_loses_nothing() {
     assert!(start.elapsed() < Duration::from_secs(5));
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("running"), &Value::Null));
     assert!(ran["stdout"].as_str().unwrap().starts_with("line 1\n"));
-    assert!(ran["hint"].as_str().unwrap().contains("proc_1"));
+    assert!(ran["hint"].as_str().unwrap().contains("proc_1_tests"));
     let listed = world.ok("proc", json!({"action": "ps", "filter": "running"})).await;
-    assert_eq!(listed["processes"][0]["proc_id"], "proc_1");
+    assert_eq!(listed["processes"][0]["proc_id"], "proc_1_tests");
 
-    let end = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "wait": 10})).await;
+    let end = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1_tests", "wait": 10})).await;
     assert_eq!((&end["status"], &end["exit_code"]), (&json!("exited"), &json!(0)));
     let expected: Vec<String> = (1..=8).map(|number| format!("line {number}\n")).collect();
     assert_eq!(end["stdout"], expected.concat());
@@ -145,11 +151,12 @@ async fn a_command_that_says_background_returns_at_once_and_can_be_written_to() 
     let call = json!({"action": "exec", "command": "while read line; do echo got $line; done; echo over", "background": true});
     let ran = world.ok("proc", call).await;
     assert_eq!(ran["status"], "running");
-    let written = world.ok("proc", json!({"action": "write", "proc_id": "proc_1", "stdin": "a\nb\n"})).await;
+    let written =
+        world.ok("proc", json!({"action": "write", "proc_id": "proc_1_tests", "stdin": "a\nb\n"})).await;
     assert_eq!(written["next"], 0);
-    let end = json!({"action": "write", "proc_id": "proc_1", "stdin": "c\n", "close": true});
+    let end = json!({"action": "write", "proc_id": "proc_1_tests", "stdin": "c\n", "close": true});
     world.ok("proc", end.clone()).await;
-    let logs = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1", "wait": 10})).await;
+    let logs = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1_tests", "wait": 10})).await;
     assert_eq!((&logs["stdout"], &logs["status"]), (&json!("got a\ngot b\ngot c\nover\n"), &json!("exited")));
     assert_eq!(world.error("proc", end).await.0, "UNAVAILABLE");
 }
@@ -182,8 +189,11 @@ async fn kill_ends_the_tree_and_a_signal_is_the_programs_to_answer() {
         assert_eq!((&killed["status"], &killed["exit_code"]), (&json!(status), &code));
         eventually("the death of all children", || !runs(&sleep)).await;
     }
-    assert_eq!(world.error("proc", json!({"action": "kill", "proc_id": "proc_9"})).await.0, "NOT_FOUND");
-    let nonsense = json!({"action": "kill", "proc_id": "proc_1", "signal": "TICKLE"});
+    assert_eq!(
+        world.error("proc", json!({"action": "kill", "proc_id": "proc_9_tests"})).await.0,
+        "NOT_FOUND"
+    );
+    let nonsense = json!({"action": "kill", "proc_id": "proc_1_tests", "signal": "TICKLE"});
     assert_eq!(world.error("proc", nonsense).await.0, "INVALID_ARGUMENTS");
 }
 
@@ -222,13 +232,13 @@ async fn what_a_shell_leaves_in_the_background_goes_on_and_can_be_killed() {
     assert!(start.elapsed() < Duration::from_secs(20), "it does not wait for the pipe to close");
     assert_eq!((&ran["status"], &ran["leftovers"]), (&json!("exited"), &json!(true)));
     let late = || async {
-        let logs = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1"})).await;
+        let logs = world.ok("proc", json!({"action": "logs", "proc_id": "proc_1_tests"})).await;
         logs["stdout"].as_str().unwrap().contains("late\n")
     };
     while !late().await {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    world.ok("proc", json!({"action": "kill", "proc_id": "proc_1"})).await;
+    world.ok("proc", json!({"action": "kill", "proc_id": "proc_1_tests"})).await;
     eventually("the death of the leftover", || !runs(&sleep)).await;
 }
 
@@ -243,7 +253,7 @@ async fn at_most_so_many_run_at_once() {
     let (code, message) = world.error("proc", call.clone()).await;
     assert_eq!(code, "RATE_LIMITED");
     assert!(message.contains("3 processes") && message.contains("kill"), "{message}");
-    world.ok("proc", json!({"action": "kill", "proc_id": "proc_2"})).await;
+    world.ok("proc", json!({"action": "kill", "proc_id": "proc_2_tests"})).await;
     world.ok("proc", call).await;
     assert_eq!(hanzo_tools::proc::JobOptions::default().live_limit, 64);
 }
@@ -257,7 +267,7 @@ async fn the_oldest_that_are_over_are_forgotten() {
     let listed = world.ok("proc", json!({"action": "ps"})).await;
     let names: Vec<&str> =
         listed["processes"].as_array().unwrap().iter().map(|p| p["proc_id"].as_str().unwrap()).collect();
-    assert_eq!(names, ["proc_3", "proc_4", "proc_5"]);
+    assert_eq!(names, ["proc_3_tests", "proc_4_tests", "proc_5_tests"]);
 }
 
 #[tokio::test]
@@ -297,15 +307,38 @@ async fn what_makes_no_sense_is_a_typed_error() {
         (json!({"action": "exec", "command": "true", "pty": {"rows": 0, "cols": 80}}), "INVALID_ARGUMENTS"),
         (json!({"action": "exec", "command": "true", "pty": {"rows": 70000}}), "INVALID_ARGUMENTS"),
         (json!({"action": "exec", "command": "true", "colour": "red"}), "INVALID_ARGUMENTS"),
-        (json!({"action": "logs", "proc_id": "proc_77"}), "NOT_FOUND"),
+        (json!({"action": "logs", "proc_id": "proc_77_tests"}), "NOT_FOUND"),
         (json!({"action": "logs", "proc_id": "../etc"}), "NOT_FOUND"),
         (json!({"action": "logs"}), "INVALID_ARGUMENTS"),
-        (json!({"action": "write", "proc_id": "proc_1"}), "INVALID_ARGUMENTS"),
+        (json!({"action": "write", "proc_id": "proc_1_tests"}), "INVALID_ARGUMENTS"),
         (json!({"action": "exce", "command": "true"}), "UNKNOWN_ACTION"),
     ] {
         assert_eq!(world.error("proc", call.clone()).await.0, code, "{call}");
     }
     assert!(world.host.jobs.list().is_empty(), "nothing ran");
+}
+
+#[tokio::test]
+async fn a_name_from_before_a_restart_never_means_another_process() {
+    let opened = || World::with(|options| options.proc.jobs.run = None);
+    let before = opened();
+    let old = before.ok("proc", exec("echo first")).await["proc_id"].as_str().unwrap().to_owned();
+    drop(before);
+    let after = opened();
+    let new = after.ok("proc", exec("sleep 30 & echo second")).await["proc_id"].as_str().unwrap().to_owned();
+    assert_ne!(old, new, "both were the first of their time");
+    let references = [old.clone(), format!("stdout_ref:{old}")];
+    for action in ["logs", "kill"] {
+        for name in &references {
+            let (code, message) = after.error("proc", json!({"action": action, "proc_id": name})).await;
+            assert_eq!(code, "NOT_FOUND", "{action}");
+            assert!(message.contains("before this thread was opened"), "{message}");
+        }
+    }
+    // A number alone would be a guess.
+    assert_eq!(after.error("proc", json!({"action": "kill", "proc_id": "proc_1"})).await.0, "NOT_FOUND");
+    let logs = after.ok("proc", json!({"action": "logs", "proc_id": new})).await;
+    assert_eq!(logs["stdout"], "second\n");
 }
 
 #[tokio::test]
@@ -317,8 +350,14 @@ async fn the_gate_is_told_what_a_call_reaches() {
     let reach = world.reach("proc", &json!({"action": "exec", "command": "x", "unconfined": true}));
     assert_eq!(reach.confinement, ReachConfinement::Outside);
     assert_eq!(world.reach("proc", &json!({"action": "ps"})).effect, Effect::Read);
-    assert_eq!(world.reach("proc", &json!({"action": "logs", "proc_id": "proc_1"})).effect, Effect::Read);
-    assert_eq!(world.reach("proc", &json!({"action": "kill", "proc_id": "proc_1"})).effect, Effect::Execute);
+    assert_eq!(
+        world.reach("proc", &json!({"action": "logs", "proc_id": "proc_1_tests"})).effect,
+        Effect::Read
+    );
+    assert_eq!(
+        world.reach("proc", &json!({"action": "kill", "proc_id": "proc_1_tests"})).effect,
+        Effect::Execute
+    );
     assert_eq!(world.reach("proc", &json!({"nonsense": 1})).effect, Effect::Read, "it answers with help");
     assert_eq!(world.reach("proc", &json!({"action": "exec"})).effect, Effect::Execute);
 }
@@ -371,7 +410,7 @@ fn a_gibibyte_of_output_costs_little_memory() {
         assert!(text.ends_with("x\nend\n") && text.contains("were not kept"), "{}", &text[text.len() - 200..]);
         assert!(grown < 64 << 20, "memory grew by {grown} bytes");
         // The bound of what is kept is kept, and reading goes from there to the end.
-        let past = world.ok("proc", json!({"action": "logs", "proc_id": "proc_2", "stream": "stdout", "since": 65 << 20})).await;
+        let past = world.ok("proc", json!({"action": "logs", "proc_id": "proc_2_tests", "stream": "stdout", "since": 65 << 20})).await;
         assert!(past["from"].as_u64().unwrap() > 1_000_000_000, "{}", past["from"]);
         assert_eq!(past["size"], 1_073_741_824 + 5);
     });

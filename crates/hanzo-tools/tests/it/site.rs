@@ -72,7 +72,14 @@ pub struct Site {
 
 impl Site {
     pub async fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at(([127, 0, 0, 1], 0).into(), answer).await
+    }
+
+    pub async fn start_at(
+        address: SocketAddr,
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, answer) = (Arc::clone(&asked), Arc::new(answer));

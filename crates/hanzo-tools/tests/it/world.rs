@@ -1,18 +1,18 @@
 //! A workspace with tools that run programs without a sandbox.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use hanzo_net::guard::Lookup;
-use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
+use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::{OutputSink, Reach, ToolCaller, ToolContext, ToolResult, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_testkit::blobs::MemoryBlobs;
 use hanzo_testkit::plain_spawner::PlainSpawner;
+use hanzo_tools::net::Browser;
+use hanzo_tools::proc::RunTag;
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,34 +30,51 @@ impl World {
     }
 
     pub fn with(change: impl FnOnce(&mut ToolOptions)) -> Self {
-        Self::made(change, |host| host)
+        Self::made(change, |workspace| Arc::new(PlainSpawner::new(workspace)))
+    }
+
+    /// With processes started by what `spawner` makes.
+    pub fn made(
+        change: impl FnOnce(&mut ToolOptions),
+        spawner: impl FnOnce(&Path) -> Arc<dyn Spawner>,
+    ) -> Self {
+        Self::built(change, spawner, |host| host)
     }
 
     /// With names found by `lookup`.
     pub fn with_lookup(change: impl FnOnce(&mut ToolOptions), lookup: Arc<dyn Lookup>) -> Self {
-        Self::made(change, |host| host.with_lookup(lookup))
+        Self::changed(change, |host| host.with_lookup(lookup))
     }
 
-    /// With `outside` for what runs outside the sandbox.
-    pub fn with_outside(change: impl FnOnce(&mut ToolOptions), outside: Arc<dyn Spawner>) -> Self {
-        Self::made(change, |host| host.with_outside(outside))
+    /// With a user who looks at pages in `browser`.
+    pub fn with_browser(browser: Arc<dyn Browser>) -> Self {
+        Self::changed(|_| {}, |host| host.with_browser(browser))
     }
 
     /// With another screen.
     #[cfg(feature = "ui")]
     pub fn with_ui(ui: hanzo_tools::ui::Ui) -> Self {
-        Self::made(|_| {}, |host| host.with_ui(ui))
+        Self::changed(|_| {}, |host| host.with_ui(ui))
     }
 
-    fn made(change: impl FnOnce(&mut ToolOptions), last: impl FnOnce(Host) -> Host) -> Self {
+    fn changed(change: impl FnOnce(&mut ToolOptions), last: impl FnOnce(Host) -> Host) -> Self {
+        Self::built(change, |workspace| Arc::new(PlainSpawner::new(workspace)), last)
+    }
+
+    fn built(
+        change: impl FnOnce(&mut ToolOptions),
+        spawner: impl FnOnce(&Path) -> Arc<dyn Spawner>,
+        last: impl FnOnce(Host) -> Host,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().canonicalize().unwrap().join("ws");
         let data = directory.path().join("data");
         for path in [&workspace, &data] {
             std::fs::create_dir(path).unwrap();
         }
-        let spawner: Arc<dyn Spawner> = Arc::new(PlainSpawner::new(&workspace));
+        let spawner = spawner(&workspace);
         let mut options = ToolOptions::new(&data);
+        options.proc.jobs.run = RunTag::new("tests");
         change(&mut options);
         let paths = Workspace::open(&workspace, &SandboxConfig::default()).unwrap();
         let host =
@@ -159,19 +176,4 @@ pub fn runs(word: &str) -> bool {
 fn is_zombie(process: &Path) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
-}
-
-/// Remembers what it was to start, and starts nothing.
-#[derive(Default)]
-pub struct Remembering(pub Mutex<Vec<Vec<OsString>>>);
-
-impl Spawner for Remembering {
-    fn confinement(&self) -> Confinement {
-        Confinement { level: "path-check".into(), writable: Vec::new(), network: true, tmp: None }
-    }
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        self.0.lock().unwrap().push(request.argv);
-        Box::pin(async { Err(SpawnError::Confinement("nothing is started here".into())) })
-    }
 }
