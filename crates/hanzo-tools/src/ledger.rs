@@ -62,6 +62,11 @@ impl Ledger {
         lock(&self.tainted).get(hash).copied()
     }
 
+    /// Where what the thread last saw at `path` came from, if from elsewhere.
+    pub fn taint_at(&self, path: &Path) -> Option<Taint> {
+        self.last_seen(path).and_then(|hash| self.taint_of(&hash))
+    }
+
     /// The hash the thread last saw at `path`.
     pub fn last_seen(&self, path: &Path) -> Option<ContentHash> {
         lock(&self.seen).hashes.get(path).cloned()

@@ -92,7 +92,7 @@ fn with_the_network_off_nothing_reaches_it_unless_the_user_said_so() {
     let elsewhere = tool(&world, "net.dns", &json!({"host": "localhost"}), &[]);
     assert_eq!(error(elsewhere).0, 56, "a rule for one host is none for another");
     world.user("");
-    let page = tool(&world, "net.request", &json!({"url": site.url()}), &["--approve", "auto"]).json();
+    let page = tool(&world, "net.request", &json!({"url": site.url()}), &["--posture", "auto"]).json();
     assert_eq!(page["data"]["status"], 200);
     assert_eq!(site.visits(), 2);
 }
@@ -114,7 +114,7 @@ fn with_the_network_on_it_is_inside_the_box_and_rules_still_count() {
     assert_eq!(error(tool(&world, "net.open", &json!({"url": site.url()}), &[])).0, 56);
 
     world.user("[sandbox]\nnetwork = true\n[permissions]\ndeny = ['Net(127.0.0.1)']\n");
-    let ran = tool(&world, "net.request", &json!({"url": site.url()}), &["--approve", "yolo"]);
+    let ran = tool(&world, "net.request", &json!({"url": site.url()}), &["--posture", "yolo"]);
     assert_eq!(error(ran).1, "DENIED");
     assert_eq!(site.visits(), 2);
 }
@@ -126,7 +126,7 @@ fn the_screen_is_no_part_of_the_box_and_its_absence_is_said() {
     let (exit, _, message) = error(tool(&world, "ui.screenshot", &shot, &[]));
     assert_eq!(exit, 56, "{message}");
     assert!(message.contains("screen"), "{message}");
-    let (exit, code, message) = error(tool(&world, "ui.screenshot", &shot, &["--approve", "yolo"]));
+    let (exit, code, message) = error(tool(&world, "ui.screenshot", &shot, &["--posture", "yolo"]));
     assert_eq!((exit, code.as_str()), (1, "UNSUPPORTED"), "{message}");
     assert!(message.contains("DISPLAY"), "{message}");
 }

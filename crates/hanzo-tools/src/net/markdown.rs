@@ -148,8 +148,11 @@ impl State {
         if self.skipped.is_some() || (between && text.trim().is_empty()) {
             return;
         }
+        // Documentation has such a sign beside every heading, to link to it.
+        let sign = matches!(text.trim(), "§" | "¶" | "#" | "🔗") && matches!(self.links.last(), Some(None));
         match &mut self.pre {
             Some((_, pre)) => pre.push_str(text),
+            None if sign => {}
             None => self.writer.text(text),
         }
     }
@@ -437,6 +440,13 @@ mod tests {
         let html = "<a href='javascript:x()'>one</a> <a href='#top'>two</a> <a href=''></a><a href='/y'></a>\
             <img src='/i.png' alt='a  cat'><img src='data:x' alt='d'><img src='/n.png'>";
         assert_eq!(markdown(html), "one two ![a cat](https://a.test/i.png)\n");
+    }
+
+    #[test]
+    fn the_sign_that_links_to_a_heading_is_no_part_of_it() {
+        let html =
+            "<h2 id=a><a href='#a'>§</a>One § two</h2><h3>Three<a href='#b'>¶</a></h3><a href='#c'>C</a>#";
+        assert_eq!(markdown(html), "## One § two\n\n### Three\n\nC#\n");
     }
 
     #[test]

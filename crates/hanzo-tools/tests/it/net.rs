@@ -395,6 +395,12 @@ async fn a_download_is_saved_whole_or_not_at_all() {
     assert!(shown.0.lock().unwrap().concat().contains("300000 of 300000 bytes (100 %)"), "{:?}", shown.0);
     let read = world.call("fs", json!({"action": "read", "path": "sub/dir/f.zip"})).await;
     assert_eq!(read.taint, Some(Taint::Network), "a downloaded file is foreign when it is read");
+    world.write("own.txt", "own");
+    for (pattern, taint) in [("zzz", Some(Taint::Network)), ("own", None)] {
+        let found = world.call("fs", json!({"action": "search_text", "pattern": pattern})).await;
+        assert_eq!(found.taint, taint, "{}", found.output);
+    }
+    std::fs::remove_file(world.path("own.txt")).unwrap();
 
     assert_eq!(world.error("net", get("/f", "sub/dir/f.zip")).await.0, "ALREADY_EXISTS");
     let mut again = get("/f", "sub/dir/f.zip");
