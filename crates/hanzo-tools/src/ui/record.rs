@@ -269,7 +269,10 @@ mod tests {
         });
         stop.store(true, Ordering::Relaxed);
         let started = Instant::now();
-        assert!(recording.join().unwrap().unwrap().len() <= 1, "a screen that does not change is one picture");
+        assert!(
+            recording.join().unwrap().unwrap().len() <= 1,
+            "a screen that does not change is one picture"
+        );
         assert!(started.elapsed() < Duration::from_secs(10));
     }
 }
