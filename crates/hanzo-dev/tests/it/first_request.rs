@@ -14,7 +14,7 @@ fn first_request(kind: &str) -> (String, Value) {
     // Anthropic's address has no version in it.
     let url = match kind {
         "anthropic" => server.base_url().trim_end_matches("/v1").to_owned(),
-        _ => server.base_url().to_owned(),
+        _ => server.base_url(),
     };
     world.user(&format!(
         "model = \"scripted/test-model\"\n\n[[providers]]\nname = \"scripted\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodels = [\"test-model\"]\n"
