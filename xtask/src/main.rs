@@ -4,6 +4,7 @@
 mod agent_bench;
 mod dist;
 mod layering;
+mod local_model;
 mod oracles;
 mod prerequisites;
 mod requirements;
@@ -23,7 +24,8 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, generated
-                 documents, all tests, the requirements table, the vectors' independent oracles
+                 documents, all tests, the requirements table, the vectors' independent oracles;
+                 `--with-local-model` also runs a small real model on this machine
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
@@ -49,6 +51,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test(),
+        ["test", "--with-local-model"] => test().and_then(|()| local_model::test()),
         ["docs"] => docs("write"),
         ["layering"] => layering::check(),
         ["requirements"] => requirements::check(),
@@ -105,7 +108,9 @@ fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
     oracles::run_sdks()?;
-    oracles::file_tools()
+    oracles::file_tools()?;
+    oracles::test_runners()?;
+    oracles::vim()
 }
 
 fn soak() -> Result<()> {

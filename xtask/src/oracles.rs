@@ -68,6 +68,50 @@ fn find_codex(directory: &Path) -> Option<PathBuf> {
     None
 }
 
+/// The `test` tool with the test runners that have to be installed. Those of Python and Node are installed here; go, ctest and
+/// nextest come with the system, and are missed when they are not there.
+pub fn test_runners() -> Result<()> {
+    let directory = target().join("oracles/runners");
+    std::fs::create_dir_all(&directory)?;
+    let python = directory.join("python");
+    if !python.join("bin/pytest").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        run(Command::new(python.join("bin/python")).args(["-m", "pip", "install", "--quiet", "pytest"]))?;
+    }
+    if !directory.join("node_modules/.bin/vitest").exists() {
+        std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+        run(Command::new("npm").current_dir(&directory).args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "vitest",
+            "jest",
+        ]))?;
+    }
+    let directory = directory.to_string_lossy().into_owned();
+    cargo_with(
+        &["test", "--package", "hanzo-tools", "--test", "it", "--", "oracle_runners::"],
+        &[("HANZO_TEST_RUNNERS", &directory)],
+    )
+}
+
+/// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
+pub fn vim() -> Result<()> {
+    let cases = target().join("oracles/vim-cases.json");
+    std::fs::create_dir_all(target().join("oracles"))?;
+    run(Command::new("python3")
+        .current_dir(root())
+        .arg("crates/hanzo-tui/tests/oracle/generate.py")
+        .args(["--count", "1200", "--seed", "5", "--out"])
+        .arg(&cases))
+    .context("hint: this needs the programs vim (with +channel) and nvim")?;
+    cargo_with(
+        &["test", "--package", "hanzo-tui", "--test", "it", "vim_oracle_cases"],
+        &[("HANZO_VIM_CASES", &cases.to_string_lossy())],
+    )
+}
+
 fn install_node_packages(directory: &Path) -> Result<()> {
     let wanted = root().join("test-vectors/check/package.json");
     let installed = directory.join("package.json");

@@ -11,6 +11,7 @@ use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
 use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
 use hanzo_protocol::usage::Price;
@@ -77,6 +78,8 @@ pub struct ThreadParts {
     pub tool_changes: Option<Arc<dyn ToolChanges>>,
     /// What confines its processes.
     pub sandbox: Arc<dyn SandboxState>,
+    /// What its tools confine it to while it runs.
+    pub narrowing: Arc<dyn Narrowing>,
     /// Programs before and after calls.
     pub hooks: Arc<Hooks>,
     /// The manifest of its agent.

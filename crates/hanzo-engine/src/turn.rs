@@ -1,7 +1,7 @@
 //! One user input until the agent rests: ask the model, run the calls it makes, tell it what came of them, and ask again
 //! (seed 004 §3.4). Who talks to the model, who runs tools and who consents is passed in (seed 000 §2).
 //!
-//! There is one loop, [`drive`]. A thread of the engine is one thing it can drive; [`TurnLoop`] is the other: the same
+//! There is one loop, `drive`. A thread of the engine is one thing it can drive; [`TurnLoop`] is the other: the same
 //! loop over a plain list of messages, for programs that want nothing but the three roles.
 //!
 //! The conversation is valid for the next request whenever [`TurnLoop::run`] is over, be it by success, by an error or

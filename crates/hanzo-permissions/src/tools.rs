@@ -55,6 +55,8 @@ pub enum Access {
 pub(crate) enum Subjects {
     /// `command`: a string or an argv array.
     Command,
+    /// `command`, or the test runner that the project's files choose.
+    Runner,
     /// One file or directory.
     Path,
     /// A file or directory with all that is in it.
@@ -207,10 +209,20 @@ static ACTIONS: &[Action] = &[
     action("vcs.apply", EDIT, Writer, Subjects::Patch, &[]),
     action("proc.ps", None, Reader, Subjects::None, &[]),
     action("proc.logs", None, Reader, Subjects::None, &[]),
-    action("test.list", None, Reader, Subjects::None, &[]),
+    action("test.run", BASH, Writer, Subjects::Runner, &[]),
+    action("test.list", READ, Reader, Subjects::Path, &[]),
     action("test.status", None, Reader, Subjects::None, &[]),
-    action("ws.detect", None, Reader, Subjects::None, &[]),
+    action("ws.detect", READ, Reader, Subjects::Path, &[]),
     action("ws.capabilities", None, Reader, Subjects::None, &[]),
+    action("think.think", None, Reader, Subjects::None, &[]),
+    action("think.critic", None, Reader, Subjects::None, &[]),
+    action("think.review", READ, Reader, Subjects::Path, &[]),
+    action("mode.list", None, Reader, Subjects::None, &[]),
+    action("mode.show", None, Reader, Subjects::None, &[]),
+    action("mode.current", None, Reader, Subjects::None, &[]),
+    // It only takes away, so nobody has to be asked.
+    action("mode.activate", None, Reader, Subjects::None, &[]),
+    action("mode.leave", None, Writer, Subjects::None, &[]),
     action("memory.remember", None, Writer, Subjects::None, &["remember", "memory.create", "memory.update"]),
     action("memory.forget", None, Writer, Subjects::None, &["forget", "memory.delete"]),
     action(
@@ -269,7 +281,7 @@ pub(crate) fn needs_fresh_approval(id: &str) -> bool {
 
 /// Calls that *are* a question to the user: no posture may answer them.
 pub(crate) fn is_user_decision(id: &str) -> bool {
-    matches!(id, "ui.ask" | "plan.exit")
+    matches!(id, "ui.ask" | "plan.exit" | "mode.leave")
 }
 
 /// Every way to read `mcp__server__tool` as a server and a tool.

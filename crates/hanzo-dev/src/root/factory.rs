@@ -15,6 +15,7 @@ use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, Threa
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::ToolSet;
@@ -83,7 +84,7 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let tools = self.tools(settings, &workspace, &confined);
+        let (tools, narrowing) = self.tools(settings, &workspace, &confined);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -108,6 +109,7 @@ impl Factory {
             tools,
             tool_changes: None,
             sandbox: confined.state,
+            narrowing,
             hooks: hooks(settings, confined.spawner),
             manifest,
             // Nobody comes from elsewhere in this process yet.
@@ -163,7 +165,13 @@ impl Factory {
         Ok(Arc::new(workspace))
     }
 
-    fn tools(&self, settings: &Settings, workspace: &Arc<Workspace>, confined: &Confined) -> ToolSet {
+    /// The tools, and what their modes confine the thread to.
+    fn tools(
+        &self,
+        settings: &Settings,
+        workspace: &Arc<Workspace>,
+        confined: &Confined,
+    ) -> (ToolSet, Arc<dyn Narrowing>) {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
         let host = Host::new(
@@ -181,7 +189,8 @@ impl Factory {
             },
             names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
         };
-        toolset(&Arc::new(host), &selection)
+        let narrowing = Arc::clone(&host.modes);
+        (toolset(&Arc::new(host), &selection), narrowing)
     }
 }
 

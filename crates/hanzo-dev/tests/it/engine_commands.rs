@@ -98,6 +98,9 @@ fn a_tool_is_called_through_the_gate() {
     let outside = r#"{"uri": "/var/x.txt", "content": "x"}"#;
     let refused = world.run(&["tool", "fs", "write", "--json", outside]);
     assert_eq!(refused.code, 56, "{refused:#?}");
+    // The thread of such a call is forgotten, what was decided is not.
+    let audit = world.run(&["audit"]).ok();
+    assert!(audit.contains("fs.read") && audit.contains("fs.write"), "{audit}");
 
     let ran = world.run(&["tool", "proc", "exec", "--json", r#"{"command": "echo $((6 * 7))"}"#]).json();
     assert!(ran.to_string().contains("42"), "{ran}");

@@ -332,3 +332,32 @@ async fn a_flood_of_output_is_held() {
     let text = ran["stdout"].as_str().unwrap();
     assert!(text.ends_with("\nend\n") && text.contains("were not kept") && text.len() < 31_000);
 }
+
+#[tokio::test]
+async fn a_test_runner_in_the_jail_leaves_its_report_to_us_and_cannot_pass_off_another_file() {
+    let jailed = Jailed::new();
+    let script = jailed.workspace.join("node_modules/.bin/jest");
+    std::fs::create_dir_all(script.parent().unwrap()).unwrap();
+    std::fs::write(jailed.workspace.join("package.json"), r#"{"devDependencies": {"jest": "*"}}"#).unwrap();
+    let report = r#"{"testResults":[{"assertionResults":[{"fullName":"a","status":"passed"}]}]}"#;
+    let outside = jailed.outside.join("report");
+    std::fs::write(&outside, report).unwrap();
+    let run = async |line: &str| {
+        let find = "for word; do case $word in --outputFile=*) out=${word#*=};; esac; done";
+        std::fs::write(&script, format!("#!/bin/sh\n{find}\necho $out\n{line}\n")).unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, executable).unwrap();
+        jailed.ok("test", json!({"action": "run", "wait": 60})).await
+    };
+    let passed = run(&format!("echo '{report}' > \"$out\"")).await;
+    assert_eq!((passed["status"].as_str(), passed["pass"].as_u64()), (Some("passed"), Some(1)), "{passed:#}");
+    let link = run(&format!("ln -s '{}' \"$out\"", outside.display())).await;
+    assert_eq!((link["status"].as_str(), link["pass"].as_u64()), (Some("error"), Some(0)), "{link:#}");
+    let directory =
+        format!("dir=$(dirname \"$out\"); rm -r \"$dir\" && ln -s '{}' \"$dir\"", jailed.outside.display());
+    let moved = run(&directory).await;
+    assert_eq!((moved["status"].as_str(), moved["pass"].as_u64()), (Some("error"), Some(0)), "{moved:#}");
+    assert!(outside.exists(), "what a link points to is left alone");
+    let left = jailed.exec("ls /tmp").await;
+    assert!(!left["stdout"].as_str().unwrap().contains("hanzo-test"), "{left:#}");
+}

@@ -153,6 +153,18 @@ fn plan_mode_refuses_every_writer() {
 }
 
 #[test]
+fn a_mode_of_the_mode_tool_is_kept_to_by_the_gate() {
+    let mode = Reply::tool_call("mode", json!({"action": "activate", "name": "reviewer"}));
+    let server = Server::start([mode, exec("touch made.txt"), Reply::text("I only look.")]);
+    let world = world(&server);
+    let ran = world.run(&["run", "review it", "--posture", "yolo"]);
+    assert_eq!(ran.stdout, "I only look.\n", "{ran:#?}");
+    assert!(!world.workspace().join("made.txt").exists());
+    let told = server.requests()[2].json().to_string();
+    assert!(told.contains("is left out by the mode `reviewer`"), "{told}");
+}
+
+#[test]
 fn a_thread_goes_on_and_a_copy_goes_its_own_way() {
     let replies = ["one", "two", "three", "four"].map(Reply::text);
     let server = Server::start(replies);

@@ -89,6 +89,7 @@ impl Inner {
             caller: stance.caller,
             model,
             parts,
+            books: parent.record.ephemeral.then(|| Arc::clone(&self.parts.store)),
             store,
             blobs: Arc::clone(&self.parts.blobs),
             lease,

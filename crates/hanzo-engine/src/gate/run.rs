@@ -199,6 +199,7 @@ impl Gate {
     ) -> Result<Consent, Refused> {
         let Target { reach, arguments, .. } = target;
         steps::capability(step, &self.parts.capabilities, &self.parts.remote, reach)?;
+        steps::narrowed(self.parts.narrowing.as_ref(), reach)?;
         with_call(reach, arguments, &self.parts.workspace, |seen| steps::plan(step, seen))?;
         if matches!(attempt, Attempt::First) {
             self.state().guard.check(key, reach.effect)?;

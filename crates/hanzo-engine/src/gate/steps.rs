@@ -2,6 +2,7 @@
 
 use hanzo_permissions::{Call, Decision, plan_mode};
 use hanzo_protocol::engine::Mode;
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::tool::{Effect, Place, Reach, ToolCaller};
 use serde_json::json;
 
@@ -28,6 +29,11 @@ pub(super) fn capability(
         ToolCaller::Local => Ok(()),
         ToolCaller::Remote => remote.check(reach).map_err(|lack| refuse("the caller", lack)),
     }
+}
+
+/// Step 1, too: is the action in what the thread is confined to at the moment?
+pub(super) fn narrowed(narrowing: &dyn Narrowing, reach: &Reach) -> Result<(), Refused> {
+    narrowing.check(reach).map_err(|narrowed| Refused::new(Refusal::Capability, narrowed.to_string()))
 }
 
 /// Step 2: plan mode has no writers. Leaving it, and asking the user, are for the user to decide.

@@ -12,6 +12,7 @@ use hanzo_protocol::engine::{ApprovalAnswer, Attendance, Mode, Posture};
 use hanzo_protocol::envelope::ToolError;
 use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId};
 use hanzo_protocol::item::{Approval, Taint, ToolCallStatus};
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::primitives::Ref;
 use hanzo_protocol::tool::{Reach, Tool, ToolCaller, ToolResult, ToolSet};
 use hanzo_store::AuditEntry;
@@ -33,6 +34,8 @@ pub struct GateParts {
     pub capabilities: Capabilities,
     /// What a remote caller may use, beside the agent's set; nothing unless they have shown who they are.
     pub remote: Capabilities,
+    /// What the thread has been confined to since, such as by a mode of the `mode` tool.
+    pub narrowing: Arc<dyn Narrowing>,
     /// Programs before and after calls.
     pub hooks: Arc<Hooks>,
     /// What confines calls.

@@ -16,6 +16,8 @@ pub(crate) struct Journal {
     pub(crate) thread: ThreadId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
+    /// Where the audit of a thread that is forgotten is kept all the same.
+    books: Option<Arc<dyn Store>>,
     last: Mutex<Option<ItemId>>,
     turn: Mutex<Option<TurnId>>,
 }
@@ -32,7 +34,14 @@ pub(crate) struct Beside {
 impl Journal {
     /// The journal of a thread whose newest item is `last`.
     pub(crate) fn new(thread: ThreadId, store: Arc<dyn Store>, hub: Arc<Hub>, last: Option<ItemId>) -> Self {
-        Self { thread, store, hub, last: Mutex::new(last), turn: Mutex::default() }
+        Self { thread, store, hub, books: None, last: Mutex::new(last), turn: Mutex::default() }
+    }
+
+    /// The same journal, whose audit goes to `books` as well.
+    #[must_use]
+    pub(crate) fn with_books(mut self, books: Option<Arc<dyn Store>>) -> Self {
+        self.books = books;
+        self
     }
 
     /// The running turn.
@@ -76,6 +85,9 @@ impl Journal {
 
     async fn commit(&self, items: Vec<StoredItem>, beside: Beside) -> Result<(), StoreError> {
         let Beside { audit, usage, visibility, durability } = beside;
+        if let Some(books) = self.books.as_ref().filter(|_| !audit.is_empty()) {
+            books.append_audit(audit.clone()).await?;
+        }
         let batch = Batch {
             items,
             audit,

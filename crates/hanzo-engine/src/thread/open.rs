@@ -36,6 +36,8 @@ pub(crate) struct Opening {
     pub(crate) model: Model,
     pub(crate) parts: ThreadParts,
     pub(crate) store: Arc<dyn Store>,
+    /// Where the audit is kept of a thread whose own store is forgotten.
+    pub(crate) books: Option<Arc<dyn Store>>,
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) lease: Option<Lease>,
@@ -57,6 +59,7 @@ impl Opening {
             model,
             mut parts,
             store,
+            books,
             blobs,
             hub,
             lease,
@@ -72,7 +75,8 @@ impl Opening {
         let stored = store.items(ItemQuery::active(id)).await.map_err(store_failed)?.entries;
         let mut items: Vec<Item> = stored.into_iter().map(|stored| stored.item).collect();
         let last = items.iter().map(|item| item.id).max();
-        let journal = Arc::new(Journal::new(id, Arc::clone(&store), Arc::clone(&hub), last));
+        let journal = Journal::new(id, Arc::clone(&store), Arc::clone(&hub), last).with_books(books);
+        let journal = Arc::new(journal);
         answer_open_calls(&journal, &mut items).await.map_err(store_failed)?;
         let items = fold::arrange(items);
 
@@ -88,6 +92,7 @@ impl Opening {
             ..GateLimits::default()
         };
         let gate = Gate::new(GateParts {
+            narrowing: Arc::clone(&parts.narrowing),
             thread: id,
             workspace: parts.workspace.path().to_owned(),
             tools: tools.clone(),

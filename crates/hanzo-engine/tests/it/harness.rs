@@ -257,6 +257,7 @@ impl ThreadFactory for Factory {
             let checkpoints =
                 setup.checkpoints.then(|| Checkpointer::new(request.workspace, setup.blobs.clone()));
             Ok(ThreadParts {
+                narrowing: Arc::new(hanzo_protocol::narrowing::Unnarrowed),
                 settings: Arc::new(setup.settings.clone()),
                 policy: setup.policy.clone(),
                 models: Arc::new(OneModel(Arc::clone(setup))),

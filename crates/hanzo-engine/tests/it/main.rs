@@ -11,6 +11,7 @@ mod harness;
 mod instructions;
 mod interruptions;
 mod items;
+mod local_model;
 mod long;
 mod mocks;
 mod prompt;

@@ -152,14 +152,7 @@ impl Action for Exec {
 
     async fn run(&self, call: &Call<'_>, input: ExecInput) -> Result<Answer<ExecOutput>, ToolError> {
         let host = call.host;
-        let spawner = match (input.unconfined, &host.outside) {
-            (Some(true), Some(outside)) => outside,
-            (Some(true), None) => {
-                let text = "nothing can run outside the sandbox here; leave `unconfined` out";
-                return Err(ToolError::new(ErrorCode::Unsupported, text));
-            }
-            _ => &host.spawner,
-        };
+        let spawner = host.spawner_for(self.confinement(&input))?;
         let (launch, in_shell) = launch(host, input)?;
         let live = || call.context.output.clone();
         let job = match (host.jobs.run(spawner, launch, live()).await, in_shell) {

@@ -164,6 +164,11 @@ impl Job {
         self.id
     }
 
+    /// What it was started as.
+    pub(crate) fn command(&self) -> &str {
+        &self.command
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,8 +25,10 @@ mod text;
 pub(crate) use exec::directory;
 pub use job::{Job, Over, Phase, ProcId, RunTag, Source};
 pub use jobs::{JobError, JobOptions, Jobs, Launch, LaunchInput, Lifetime, Wait};
-pub(crate) use report::failure;
+pub(crate) use report::{Standing, Status, failure, handle};
+pub(crate) use shell::{Shell, on_path, plain_words};
 pub use shell::{ShellChoice, ShellKind};
+pub(crate) use text::clean;
 
 /// How programs are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub fn tool() -> ToolBuilder {
 /// A number of seconds, as JSON has it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(transparent)]
-struct Seconds(f64);
+pub(crate) struct Seconds(f64);
 
 impl JsonSchema for Seconds {
     fn schema_name() -> Cow<'static, str> {
@@ -89,17 +91,17 @@ impl JsonSchema for Seconds {
 }
 
 impl Seconds {
-    fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         self.0 == 0.0
     }
 
-    fn at_least_zero(self) -> Result<Duration, ToolError> {
+    pub(crate) fn at_least_zero(self) -> Result<Duration, ToolError> {
         let wrong =
             || ToolError::new(ErrorCode::InvalidArguments, format!("{} is no number of seconds", self.0));
         Duration::try_from_secs_f64(self.0).map(|time| time.min(exec::LONGEST)).map_err(|_| wrong())
     }
 
-    fn positive(self) -> Result<Duration, ToolError> {
+    pub(crate) fn positive(self) -> Result<Duration, ToolError> {
         match self.at_least_zero()? {
             Duration::ZERO => {
                 Err(ToolError::new(ErrorCode::InvalidArguments, "a time limit of 0 seconds leaves no time"))

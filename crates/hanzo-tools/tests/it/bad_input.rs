@@ -35,6 +35,8 @@ fn examples(stage: &Stage) -> Vec<(String, Value, Value)> {
     let mut found = Vec::new();
     for tool in unified(&stage.host) {
         let schemas = stage.call(tool.name(), json!({"action": "schema"})).envelope.unwrap()["data"].clone();
+        // `ws` answers with the schemas of every tool.
+        let schemas = if tool.name() == "ws" { schemas["tools"]["ws"].clone() } else { schemas };
         let help = stage.call(tool.name(), json!({})).output;
         let examples = help.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
         for example in examples {

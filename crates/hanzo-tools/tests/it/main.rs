@@ -11,15 +11,22 @@ mod crash;
 mod edits;
 mod files;
 mod hostile;
+mod mode;
 mod names;
 mod oracle_codex;
 mod oracle_encodings;
 mod oracle_git;
 #[cfg(unix)]
+mod oracle_runners;
+#[cfg(unix)]
 mod proc;
+#[cfg(unix)]
+mod runners;
 mod search;
 mod support;
+mod think;
 #[cfg(unix)]
 mod vcs;
 #[cfg(unix)]
 mod world;
+mod ws;

@@ -28,13 +28,21 @@ impl World {
     }
 
     pub fn with(change: impl FnOnce(&mut ToolOptions)) -> Self {
+        Self::made(change, |workspace| Arc::new(PlainSpawner::new(workspace)))
+    }
+
+    /// With processes started by what `spawner` makes.
+    pub fn made(
+        change: impl FnOnce(&mut ToolOptions),
+        spawner: impl FnOnce(&Path) -> Arc<dyn Spawner>,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().canonicalize().unwrap().join("ws");
         let data = directory.path().join("data");
         for path in [&workspace, &data] {
             std::fs::create_dir(path).unwrap();
         }
-        let spawner: Arc<dyn Spawner> = Arc::new(PlainSpawner::new(&workspace));
+        let spawner = spawner(&workspace);
         let mut options = ToolOptions::new(&data);
         options.proc.jobs.run = RunTag::new("tests");
         change(&mut options);

@@ -289,6 +289,7 @@ impl World {
             tools.insert(Arc::new(Probe { schema, action, runs: Arc::clone(&runs) }));
         }
         let gate = Gate::new(GateParts {
+            narrowing: Arc::new(hanzo_protocol::narrowing::Unnarrowed),
             thread: ThreadId::new(),
             workspace: "/w".into(),
             tools,
