@@ -48,7 +48,7 @@ fn tool(world: &World, action: &str, arguments: &Value, more: &[&str]) -> Ran {
     world.run(&[&["tool", tool, action, "--json", &arguments], more].concat())
 }
 
-fn error(ran: Ran) -> (i32, String, String) {
+fn error(ran: &Ran) -> (i32, String, String) {
     let envelope: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|fault| panic!("{fault}: {ran:#?}"));
     let text = |name: &str| envelope["error"][name].as_str().unwrap_or_default().to_owned();
@@ -72,7 +72,7 @@ fn with_the_network_off_nothing_reaches_it_unless_the_user_said_so() {
     let site = Site::start();
     let world = World::new();
     for (action, arguments) in calls(&site) {
-        let (exit, code, message) = error(tool(&world, action, &arguments, &[]));
+        let (exit, code, message) = error(&tool(&world, action, &arguments, &[]));
         assert_eq!((exit, code.as_str()), (56, "DENIED"), "{action}: {message}");
         assert!(message.contains("nobody can be asked"), "{action}: {message}");
     }
@@ -82,7 +82,7 @@ fn with_the_network_off_nothing_reaches_it_unless_the_user_said_so() {
     assert_ne!(jailed["data"]["exit_code"], 0, "{jailed}");
     assert_eq!(site.visits(), 0, "nothing got out");
     assert!(!world.workspace().join("page.html").exists());
-    let (_, _, message) = error(tool(&world, "net.request", &json!({"url": site.url()}), &[]));
+    let (_, _, message) = error(&tool(&world, "net.request", &json!({"url": site.url()}), &[]));
     assert!(message.contains("Net("), "it says which rule would allow it: {message}");
 
     // What a user can say: a rule for the host, or a posture.
@@ -90,7 +90,7 @@ fn with_the_network_off_nothing_reaches_it_unless_the_user_said_so() {
     let page = tool(&world, "net.request", &json!({"url": site.url(), "as": "markdown"}), &[]).json();
     assert_eq!((&page["data"]["title"], &page["data"]["text"]), (&json!("Hello"), &json!("# Hi\n\nthere\n")));
     let elsewhere = tool(&world, "net.dns", &json!({"host": "localhost"}), &[]);
-    assert_eq!(error(elsewhere).0, 56, "a rule for one host is none for another");
+    assert_eq!(error(&elsewhere).0, 56, "a rule for one host is none for another");
     world.user("");
     let page = tool(&world, "net.request", &json!({"url": site.url()}), &["--posture", "auto"]).json();
     assert_eq!(page["data"]["status"], 200);
@@ -111,11 +111,11 @@ fn with_the_network_on_it_is_inside_the_box_and_rules_still_count() {
     assert_eq!(names["data"]["addresses"][0]["reach"], "loopback");
     assert_eq!(site.visits(), 2);
     // The user's browser is no part of the box, and nobody is there to say yes.
-    assert_eq!(error(tool(&world, "net.open", &json!({"url": site.url()}), &[])).0, 56);
+    assert_eq!(error(&tool(&world, "net.open", &json!({"url": site.url()}), &[])).0, 56);
 
     world.user("[sandbox]\nnetwork = true\n[permissions]\ndeny = ['Net(127.0.0.1)']\n");
     let ran = tool(&world, "net.request", &json!({"url": site.url()}), &["--posture", "yolo"]);
-    assert_eq!(error(ran).1, "DENIED");
+    assert_eq!(error(&ran).1, "DENIED");
     assert_eq!(site.visits(), 2);
 }
 
@@ -123,10 +123,10 @@ fn with_the_network_on_it_is_inside_the_box_and_rules_still_count() {
 fn the_screen_is_no_part_of_the_box_and_its_absence_is_said() {
     let world = World::new();
     let shot = json!({});
-    let (exit, _, message) = error(tool(&world, "ui.screenshot", &shot, &[]));
+    let (exit, _, message) = error(&tool(&world, "ui.screenshot", &shot, &[]));
     assert_eq!(exit, 56, "{message}");
     assert!(message.contains("screen"), "{message}");
-    let (exit, code, message) = error(tool(&world, "ui.screenshot", &shot, &["--posture", "yolo"]));
+    let (exit, code, message) = error(&tool(&world, "ui.screenshot", &shot, &["--posture", "yolo"]));
     assert_eq!((exit, code.as_str()), (1, "UNSUPPORTED"), "{message}");
     assert!(message.contains("DISPLAY"), "{message}");
 }
@@ -135,7 +135,7 @@ fn the_screen_is_no_part_of_the_box_and_its_absence_is_said() {
 fn a_server_in_the_sandbox_is_not_looked_for_on_this_machine_without_a_word() {
     let world = World::new();
     world.user("[permissions]\nallow = ['Net']\n");
-    let (_, code, message) = error(tool(&world, "net.request", &json!({"url": "http://127.0.0.1:1/"}), &[]));
+    let (_, code, message) = error(&tool(&world, "net.request", &json!({"url": "http://127.0.0.1:1/"}), &[]));
     assert_eq!(code, "UNAVAILABLE");
     assert!(message.contains("loopback of its own"), "{message}");
 }
