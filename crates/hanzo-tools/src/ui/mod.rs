@@ -1,6 +1,6 @@
 //! `ui`: the screen of this machine. Pictures of it, the pointer, the keyboard, and recordings as single pictures.
 //!
-//! What a screen is to the actions is [`Screen`]; [`x11`] is the one there is. Without a display every action answers
+//! What a screen is to the actions is [`Screen`]; `x11` is the one there is. Without a display every action answers
 //! `UNSUPPORTED`. What a picture shows is as foreign as a file outside the workspace, and is marked so.
 
 use std::fmt;
