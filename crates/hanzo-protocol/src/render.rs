@@ -154,7 +154,9 @@ fn table(rows: &[Value]) -> String {
             }
         }
         text.push('\n');
-        long.into_iter().for_each(|part| line(&mut text, part));
+        for part in long {
+            line(&mut text, part);
+        }
     }
     text
 }

@@ -175,7 +175,7 @@ impl Action for Read {
         if loaded.real.is_some() {
             call.host.ledger.keep_read(&call.host.blobs, &loaded.hash, loaded.bytes);
         }
-        Ok(answer.tainted(loaded.taint))
+        Ok(answer.tainted(loaded.taint.or_else(|| call.host.ledger.taint_of(&loaded.hash))))
     }
 }
 

@@ -263,7 +263,7 @@ pub(super) fn commit_until(
     if failure.is_none() {
         // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
         let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
-        let (_, interference) =
+        let ((), interference) =
             beside(size, || flush(&staged, ops), || find_interference(workspace, &applied, &staged, ops));
         failure = interference;
     }
