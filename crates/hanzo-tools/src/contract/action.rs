@@ -189,6 +189,19 @@ impl Call<'_> {
             Err(fault) => Err(ToolError::new(ErrorCode::Error, format!("the action failed inside: {fault}"))),
         }
     }
+
+    /// Runs `work` that is over in microseconds unless a file system hangs, without the price of another thread where the
+    /// runtime has threads to take over from this one.
+    pub async fn briefly<T, W>(&self, work: W) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Arc<Host>) -> Result<T, ToolError> + Send + 'static,
+    {
+        match tokio::runtime::Handle::current().runtime_flavor() {
+            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| work(self.host)),
+            _ => self.blocking(move |host, _| work(host)).await,
+        }
+    }
 }
 
 /// Whether a call has been dropped.

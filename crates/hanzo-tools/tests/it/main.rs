@@ -38,5 +38,7 @@ mod think;
 #[cfg(unix)]
 mod vcs;
 #[cfg(unix)]
+mod vcs_places;
+#[cfg(unix)]
 mod world;
 mod ws;
