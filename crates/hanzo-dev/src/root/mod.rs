@@ -9,7 +9,7 @@ mod outside;
 mod rules;
 mod runtime;
 pub mod signals;
-mod trust;
+pub mod trust;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
