@@ -21,16 +21,12 @@ fn endless() -> Server {
     Server::with(move |_: &Request| {
         number += 1;
         let reply = Reply::text(format!("Step {number}"));
-        match number % 3 {
-            0 => {
-                let command = format!("echo {number} >> log.txt");
-                reply.and_tool_call("proc", json!({"action": "exec", "command": command}))
-            }
-            _ => {
-                let uri = format!("notes/{number}.txt");
-                reply.and_tool_call("fs", json!({"action": "write", "uri": uri, "content": "x"}))
-            }
+        if number.is_multiple_of(3) {
+            let command = format!("echo {number} >> log.txt");
+            return reply.and_tool_call("proc", json!({"action": "exec", "command": command}));
         }
+        let uri = format!("notes/{number}.txt");
+        reply.and_tool_call("fs", json!({"action": "write", "uri": uri, "content": "x"}))
     })
 }
 
