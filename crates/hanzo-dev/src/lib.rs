@@ -57,6 +57,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             commands::setup::run(global, &wanted, printer)?;
         }
         Command::Config(command) => commands::config::run(global, command, printer)?,
+        Command::Trust(command) => commands::trust::run(global, command, printer)?,
         Command::Permissions(command) => commands::permissions::run(global, command, printer)?,
         Command::Sandbox { explain, json, write, network, timeout, command } => {
             let timeout = timeout.map(Duration::from_secs);

@@ -120,6 +120,13 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
 
+    /// Say which workspaces you trust, and with what
+    ///
+    /// What a repository brings along that would run something, send something somewhere or loosen a rule is ignored until its
+    /// workspace is trusted, and again when it changes.
+    #[command(subcommand)]
+    Trust(TrustCommand),
+
     /// Ask what the policy says about a tool call
     #[command(subcommand)]
     Permissions(PermissionsCommand),
@@ -290,6 +297,29 @@ pub enum ConfigCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+/// The commands about trust.
+#[derive(Debug, Subcommand)]
+pub enum TrustCommand {
+    /// List the workspaces you trust, and whether they are still as they were
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Trust this workspace with the settings it has now, which are printed
+    Add {
+        /// Another workspace
+        workspace: Option<PathBuf>,
+    },
+
+    /// Trust this workspace no longer
+    Remove {
+        /// Another workspace
+        workspace: Option<PathBuf>,
     },
 }
 

@@ -13,4 +13,5 @@ pub(crate) mod settings;
 pub mod setup;
 pub mod threads;
 pub mod tool;
+pub mod trust;
 mod with_engine;

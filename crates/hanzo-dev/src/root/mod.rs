@@ -4,12 +4,13 @@ mod browser;
 mod factory;
 mod hooks;
 mod jail;
+mod jobs;
 pub mod models;
 mod outside;
 mod rules;
 mod runtime;
 pub mod signals;
-mod trust;
+pub mod trust;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use hanzo_protocol::engine::ThreadOptions;
 use hanzo_protocol::message::ToolSchema;
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::tool::Tool;
 use hanzo_store::ThreadRecord;
 use serde_json::Value;
@@ -43,6 +44,7 @@ pub(crate) struct Linked {
     pub(crate) budget: Arc<Budget>,
     pub(crate) record: ThreadRecord,
     pub(crate) capabilities: Capabilities,
+    pub(crate) narrowing: Arc<dyn Narrowing>,
     pub(crate) depth: u32,
 }
 

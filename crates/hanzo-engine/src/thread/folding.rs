@@ -56,7 +56,6 @@ impl Thread {
         fold::apply(&mut items, &folded, compaction);
         self.rebuild(&items).await;
         self.reported = 0;
-        self.turn.prefix_breaks += 1;
         if folded.by == DigestBy::Truncation {
             let text = "earlier work was shortened without the model, which could not summarise it";
             self.journal.notice(NoticeLevel::Warning, text);

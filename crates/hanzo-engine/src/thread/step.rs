@@ -141,7 +141,7 @@ impl Thread {
                     self.account(usage);
                     self.reported = usage.prompt_tokens();
                     self.estimator.observe(self.size, self.reported);
-                    self.asked = true;
+                    self.note_sent().await?;
                     return Ok((stop, usage));
                 }
                 Err(broken) => broken,

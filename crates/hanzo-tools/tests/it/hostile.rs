@@ -302,7 +302,7 @@ fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
             }
         });
         let started = Instant::now();
-        let rounds = hanzo_testkit::scale::rounds(60, 3000);
+        let rounds = hanzo_testkit::scale::rounds(1000);
         for _ in 0..rounds {
             for arguments in [
                 json!({"action": "list", "depth": 5}),
@@ -327,6 +327,6 @@ fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
             }
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(started.elapsed() < Duration::from_secs(120), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_mins(2), "{:?}", started.elapsed());
     });
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use hanzo_testkit::not_run;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
@@ -17,7 +18,7 @@ use crate::support::Stage;
 fn oracle(variable: &str) -> Option<String> {
     let program = std::env::var(variable).ok();
     if program.is_none() {
-        eprintln!("NOT RUN: {variable} names no program (see `cargo xtask interop`)");
+        not_run(&format!("the program {variable} names (`cargo xtask interop`)"));
     }
     program
 }
