@@ -207,6 +207,7 @@ impl Thread {
 
     /// Answers every open call and keeps what was shown, so that the next request is valid and a face has nothing open.
     async fn put_in_order(&mut self) -> Result<(), Failure> {
+        self.settled().await?;
         self.keep_draft().await?;
         let open: Vec<_> = self.turn.open.iter().filter(|call| !call.is_stored()).cloned().collect();
         for call in &open {

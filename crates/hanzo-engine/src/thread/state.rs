@@ -105,6 +105,8 @@ pub(crate) struct Turn {
     pub(super) said: Vec<Item>,
     /// Those calls.
     pub(super) open: Vec<Arc<LiveCall>>,
+    /// Stores those that are over.
+    pub(super) settling: Option<tokio::task::JoinHandle<Result<(), StoreError>>>,
     /// The last thing the agent said.
     pub(super) last_words: String,
 }
