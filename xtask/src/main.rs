@@ -86,6 +86,10 @@ fn test() -> Result<()> {
     });
     steps.run("building the tests", || cargo(&["test", "--workspace", "--no-run"]));
     steps.run("generated documents", || docs("check"));
+    steps.run("the screen's programs", || {
+        oracles::offer_screen();
+        Ok(())
+    });
     let mut not_run = Vec::new();
     steps.run("tests", || {
         let (outcome, left_out) = not_run::gather(&["test", "--workspace", "--no-fail-fast"], &[]);
@@ -117,6 +121,7 @@ fn interop() -> Result<()> {
     oracles::run_all()?;
     oracles::run_sdks()?;
     oracles::file_tools()?;
+    oracles::screen()?;
     oracles::test_runners()?;
     oracles::vim()
 }

@@ -12,6 +12,7 @@ mod hands;
 mod killed;
 #[cfg(target_os = "linux")]
 mod memory;
+mod net;
 mod permissions;
 mod resumed;
 mod run;
