@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::{ContentHash, FileUri};
@@ -430,14 +431,12 @@ impl Action for Stat {
         let looked = call.briefly(move |host| stat(host, &path, caller)).await?;
         let output = match looked {
             Looked::Known(output) => output,
-            Looked::ToRead(mut output, mut file) => {
-                let read = move |_: &_, _: &Cancelled| {
-                    read::read_all(&mut file, &output.uri.to_path()).map(|all| {
-                        output.hash = Some(ContentHash::of(&all));
-                        output
-                    })
+            Looked::ToRead(output, mut file) => {
+                let real = output.uri.to_path();
+                let hash = move |_: &Arc<Host>, _: &Cancelled| {
+                    read::read_all(&mut file, &real).map(|content| ContentHash::of(&content))
                 };
-                call.blocking(read).await?
+                StatOutput { hash: Some(call.blocking(hash).await?), ..output }
             }
         };
         Ok(Answer::new(output))

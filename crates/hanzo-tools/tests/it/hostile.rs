@@ -283,10 +283,20 @@ fn globs_that_explode_are_bounded() {
 fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    /// Also when a check fails: the other thread would go on for ever.
+    struct StopAtEnd<'a>(&'a AtomicBool);
+
+    impl Drop for StopAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     let stage = Stage::new();
     let stop = AtomicBool::new(false);
     let root = &stage.root;
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
         scope.spawn(|| {
             for turn in 0_usize.. {
                 if stop.load(Ordering::Relaxed) {
@@ -326,7 +336,6 @@ fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
                 assert!(known.contains(&code.as_str()), "{arguments}: {envelope}");
             }
         }
-        stop.store(true, Ordering::Relaxed);
         assert!(started.elapsed() < Duration::from_mins(2), "{:?}", started.elapsed());
     });
 }
