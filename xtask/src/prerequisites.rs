@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("unshare", "util-linux"),
     ("setpriv", "util-linux"),
+    ("ctags", "universal-ctags"),
 ];
 
 /// Makes sure that every program is there.

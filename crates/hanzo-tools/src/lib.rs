@@ -2,11 +2,13 @@
 //!
 //! * [`contract`]: what an action is, and the [`contract::UnifiedTool`] that makes a tool of some.
 //! * [`host`]: what the tools of one thread share.
+//! * [`code`]: symbols, definitions, trees.
 //! * [`fs`]: files, and [`search`] in them.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
 
 pub mod alias;
+pub mod code;
 pub mod contract;
 pub mod fs;
 pub mod host;

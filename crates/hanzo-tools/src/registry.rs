@@ -9,7 +9,7 @@ use crate::contract::{ToolBuilder, UnifiedTool};
 use crate::host::Host;
 
 /// The built-in tools, in the order in which they are advertised. A new tool is registered by a line here.
-const BUILT_IN: &[fn() -> ToolBuilder] = &[crate::fs::tool];
+const BUILT_IN: &[fn() -> ToolBuilder] = &[crate::fs::tool, crate::code::tool];
 
 /// Which tools a thread gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
