@@ -273,3 +273,18 @@ pub(crate) fn mcp_splits(name: &str) -> Vec<(&str, &str)> {
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_at_code_is_reading() {
+        for name in ["search_symbol", "definition", "references", "outline", "query", "diagnostics", "search"]
+        {
+            let action =
+                find(&format!("code.{name}")).unwrap_or_else(|| panic!("code.{name} is not in the table"));
+            assert_eq!((action.access, action.family), (Reader, READ), "code.{name}");
+        }
+    }
+}

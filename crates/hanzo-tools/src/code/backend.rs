@@ -164,11 +164,11 @@ impl std::fmt::Debug for Backends {
 
 impl Default for Backends {
     fn default() -> Self {
-        let mut all: Vec<Arc<dyn Backend>> = Vec::new();
-        #[cfg(feature = "grammars")]
-        all.push(Arc::new(super::treesitter::TreeSitter));
-        all.push(Arc::new(Heuristic));
-        Self(all)
+        Self(vec![
+            #[cfg(feature = "grammars")]
+            Arc::new(super::treesitter::TreeSitter),
+            Arc::new(Heuristic),
+        ])
     }
 }
 

@@ -18,15 +18,17 @@ impl Stage {
 
     /// Calls `code`; the data.
     pub fn code_ok(&self, arguments: Value) -> Value {
-        let envelope = self.code(arguments.clone());
-        assert_eq!(envelope["ok"], json!(true), "{arguments}: {envelope}");
+        let shown = arguments.to_string();
+        let envelope = self.code(arguments);
+        assert_eq!(envelope["ok"], json!(true), "{shown}: {envelope}");
         envelope["data"].clone()
     }
 
     /// Calls `code`; the code of the error and its message.
     pub fn code_err(&self, arguments: Value) -> (String, String) {
-        let envelope = self.code(arguments.clone());
-        assert_eq!(envelope["ok"], json!(false), "{arguments}: {envelope}");
+        let shown = arguments.to_string();
+        let envelope = self.code(arguments);
+        assert_eq!(envelope["ok"], json!(false), "{shown}: {envelope}");
         let part = |name: &str| envelope["error"][name].as_str().unwrap().to_owned();
         (part("code"), part("message"))
     }
@@ -162,7 +164,8 @@ fn a_symbol_is_found_by_a_part_of_its_name_in_a_place_and_of_a_kind() {
 #[test]
 fn pages_of_symbols_follow_one_another_without_gap() {
     let stage = Stage::new();
-    let text: String = (0..25).map(|number| format!("fn item_{number:02}() {{}}\n")).collect();
+    let text: Vec<String> = (0..25).map(|number| format!("fn item_{number:02}() {{}}\n")).collect();
+    let text = text.concat();
     stage.write("a.rs", text);
     let mut found = Vec::new();
     let mut cursor = Value::Null;

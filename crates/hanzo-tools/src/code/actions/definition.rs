@@ -264,6 +264,9 @@ fn define(
     Ok((SymbolsOutput { symbols: answered.places, complete }, backend, name.taint))
 }
 
+/// What puts candidates in order: whether they define, what the name says they are in, how near they are, kind and path.
+type Nearness<'a> = (u8, u8, u8, SymbolKind, &'a str);
+
 /// The symbols a name may mean, the likeliest first: what it says it is in, then what is near.
 pub(super) fn candidates(table: &Table, name: &NameInFile, limit: usize) -> Vec<OwnedHit> {
     let family = name.language.family();
@@ -272,7 +275,7 @@ pub(super) fn candidates(table: &Table, name: &NameInFile, limit: usize) -> Vec<
         .qualifier
         .as_deref()
         .is_some_and(|word| matches!(word, "self" | "this" | "Self" | "cls" | "super"));
-    let mut found: Vec<((u8, u8, u8, SymbolKind, &str), OwnedHit)> = table
+    let mut found: Vec<(Nearness<'_>, OwnedHit)> = table
         .named(&name.name)
         .iter()
         .filter(|hit| hit.language.is_some_and(|language| language.family() == family))

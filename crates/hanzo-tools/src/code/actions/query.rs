@@ -87,8 +87,9 @@ impl Action for QueryTree {
                 let (index, coverage) = shared.fresh(host, Patience::Usual);
                 let wants = |language: Language| trees.has(language);
                 let scan = Scan { host, index, wants: &wants, under: &under, limit };
-                let page =
-                    scan.run(from, cancelled, &|source, language| trees.look(source, language, cancelled))?;
+                let page = scan.run(from.as_ref(), cancelled, &|source, language| {
+                    trees.look(source, language, cancelled)
+                })?;
                 let complete = coverage == Coverage::Whole;
                 Ok((QueryOutput { languages: trees.languages(), matches: page.places, complete }, page.next))
             })

@@ -127,7 +127,7 @@ impl Action for References {
                 let wants = |language: Language| language.family() == family;
                 let scan = Scan { host, index, wants: &wants, under: "", limit };
                 let backends = index.backends();
-                let page = scan.run(from, cancelled, &|source, language| {
+                let page = scan.run(from.as_ref(), cancelled, &|source, language| {
                     uses(backends, source, language, name.as_bytes(), cancelled)
                 })?;
                 let complete = coverage == Coverage::Whole;

@@ -40,7 +40,7 @@ const QUICK_WAIT: Duration = Duration::from_millis(100);
 /// Answers that follow one another are not each worth a walk.
 const WALK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long "there is no such thing" waits for the walk that may find it.
-const NOTHING_WAIT: Duration = Duration::from_millis(1000);
+const NOTHING_WAIT: Duration = Duration::from_secs(1);
 /// A file changed less than this before it was read may have changed again at the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// A large index is written no more often.
@@ -183,7 +183,7 @@ impl IndexHandle {
             (Arc::clone(&self.index), Arc::clone(workspace), self.cancelled.clone());
         let started = std::thread::Builder::new().name("code-index".into()).spawn(move || {
             // Whatever happens in the walk, nobody may wait for it forever.
-            let _ended = WalkEnded(&index);
+            let ended = WalkEnded(&index);
             let began = Instant::now();
             let changes = index.walk(&workspace, &cancelled);
             if cancelled.is_set() {
@@ -195,7 +195,7 @@ impl IndexHandle {
             progress.unsaved += changes;
             drop(progress);
             // Those who wait are answered before the file is written.
-            drop(_ended);
+            drop(ended);
             index.save_when_due();
         });
         if started.is_err() {

@@ -195,7 +195,7 @@ pub(crate) fn split(text: &str) -> (String, &str) {
             let scope = text[..at].replace("::", ".").replace("->", ".");
             (scope, &text[at + length..])
         }
-        _ => ("".into(), text.trim_start_matches(['.', ':'])),
+        _ => (String::new(), text.trim_start_matches(['.', ':'])),
     }
 }
 

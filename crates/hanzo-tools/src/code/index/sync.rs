@@ -106,7 +106,7 @@ impl Index {
             let worker = || {
                 while let Some(job) = queue.next() {
                     let size = job.stamp.size;
-                    if !cancelled.is_set() && self.work(workspace, job, cancelled) {
+                    if !cancelled.is_set() && self.work(workspace, &job, cancelled) {
                         changes.fetch_add(1, Ordering::Relaxed);
                         self.save_between(&checkpoint);
                     }
@@ -173,7 +173,7 @@ impl Index {
         Some(Job { found, relative, known, stamp, language })
     }
 
-    fn work(&self, workspace: &Workspace, job: Job, cancelled: &Cancelled) -> bool {
+    fn work(&self, workspace: &Workspace, job: &Job, cancelled: &Cancelled) -> bool {
         let source = Source::open_in(workspace, &job.found.dir, &job.found.name, job.language);
         self.take(&job.relative, job.known.as_ref(), job.stamp, source, cancelled)
     }

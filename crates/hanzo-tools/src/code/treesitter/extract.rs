@@ -6,6 +6,11 @@ use super::super::symbol::{FileSymbols, Piece, SymbolKind};
 use super::grammar::{Grammar, Role};
 use super::{Descend, visit};
 
+mod c;
+mod script;
+
+use c::Declared;
+
 /// The symbols of a parsed file.
 pub(super) fn symbols(grammar: &Grammar, tree: &Tree, bytes: &[u8]) -> FileSymbols {
     let mut walk = Extract { grammar, bytes, symbols: FileSymbols::default(), scopes: Vec::new() };
@@ -85,7 +90,7 @@ impl<'a> Extract<'a> {
     fn enter(&mut self, node: Node<'_>, depth: usize) -> Descend {
         match self.grammar.role(node) {
             Role::Nothing => {}
-            Role::Opaque => return Descend::Over,
+            Role::Opaque | Role::PythonImport => return Descend::Over,
             Role::Named(kind) => {
                 if let Some(name) = self.name_of(node) {
                     let kept = self.add(kind, node, name);
@@ -161,7 +166,7 @@ impl<'a> Extract<'a> {
             Role::JavaFields => self.java_fields(node),
             Role::JavaPackage => {
                 let name = (0..node.named_child_count()).filter_map(|at| node.named_child(index(at)));
-                if let Some(name) = name.filter(|child| child.kind().ends_with("identifier")).last() {
+                if let Some(name) = name.rev().find(|child| child.kind().ends_with("identifier")) {
                     self.add(SymbolKind::Module, node, name);
                 }
             }
@@ -216,7 +221,6 @@ impl<'a> Extract<'a> {
                 }
             }
             Role::PythonAssignment => self.python_assignment(node),
-            Role::PythonImport => return Descend::Over,
         }
         Descend::Into
     }
@@ -288,101 +292,6 @@ impl<'a> Extract<'a> {
         });
     }
 
-    fn c_function(&mut self, node: Node<'_>, depth: usize) {
-        let found = node.child_by_field_name("declarator").and_then(Declared::of);
-        let Some(found) = found else {
-            self.scopes.push(Scope { depth, name: self.scope(), sort: ScopeSort::Function });
-            return;
-        };
-        let kept = self.add_declared(
-            node,
-            &found,
-            if self.in_type() { SymbolKind::Method } else { SymbolKind::Function },
-        );
-        self.open(depth, kept, ScopeSort::Function);
-    }
-
-    /// Adds what a declarator declares; `A::b` is `b` in `A`.
-    fn add_declared(&mut self, whole: Node<'_>, found: &Declared<'_>, kind: SymbolKind) -> Piece {
-        let Some(qualifier) = found.qualifier else { return self.add(kind, whole, found.name) };
-        let from = qualifier.start_byte();
-        let to = found.name.start_byte();
-        let qualifier = self.bytes[from..to].to_vec();
-        let qualifier = plain_qualifier(&qualifier);
-        let text = self.text(found.name);
-        let name = self.symbols.keep(text);
-        let qualifier = self.symbols.keep(&qualifier);
-        let outer = self.scope();
-        let scope = self.symbols.inner_scope(outer, qualifier);
-        let kind = if kind == SymbolKind::Function { SymbolKind::Method } else { kind };
-        self.symbols.push(kind, name, scope, whole.byte_range(), found.name.start_byte());
-        name
-    }
-
-    fn c_declaration(&mut self, node: Node<'_>) {
-        if self.in_function() {
-            return;
-        }
-        let mut cursor = node.walk();
-        let declarators: Vec<_> = node.children_by_field_name("declarator", &mut cursor).collect();
-        let is_extern = self.has_word(node, b"extern");
-        let is_constant = self.has_word(node, b"constexpr");
-        for declarator in declarators {
-            let Some(found) = Declared::of(declarator) else { continue };
-            let kind = match (found.is_function, is_extern) {
-                (true, _) | (_, true) => SymbolKind::Declaration,
-                _ if is_constant => SymbolKind::Constant,
-                _ => SymbolKind::Variable,
-            };
-            self.add_declared(node, &found, kind);
-        }
-    }
-
-    fn has_word(&self, node: Node<'_>, word: &[u8]) -> bool {
-        let mut cursor = node.walk();
-        node.children(&mut cursor).any(|child| {
-            matches!(child.kind(), "storage_class_specifier" | "type_qualifier") && self.text(child) == word
-        })
-    }
-
-    fn c_field(&mut self, node: Node<'_>) {
-        let mut cursor = node.walk();
-        let declarators: Vec<_> = node.children_by_field_name("declarator", &mut cursor).collect();
-        for declarator in declarators {
-            if let Some(found) = Declared::of(declarator) {
-                let kind = if found.is_function { SymbolKind::Declaration } else { SymbolKind::Field };
-                self.add(kind, node, found.name);
-            }
-        }
-    }
-
-    fn c_type(&mut self, node: Node<'_>, depth: usize) {
-        if node.child_by_field_name("body").is_none() {
-            return;
-        }
-        let kind = match node.kind() {
-            "class_specifier" => SymbolKind::Class,
-            "union_specifier" => SymbolKind::Union,
-            "enum_specifier" => SymbolKind::Enum,
-            _ => SymbolKind::Struct,
-        };
-        let scope = match self.name_of(node).map(plain_type) {
-            Some(name) => self.add(kind, node, name),
-            // `typedef struct { … } name;` is called as its typedef is.
-            None => match typedef_name(node) {
-                Some(name) => {
-                    let text = self.text(name);
-                    self.symbols.keep(text)
-                }
-                None => {
-                    self.scopes.push(Scope { depth, name: self.scope(), sort: ScopeSort::Type });
-                    return;
-                }
-            },
-        };
-        self.open(depth, scope, ScopeSort::Type);
-    }
-
     fn go_method(&mut self, node: Node<'_>, depth: usize) {
         let Some(name) = self.name_of(node) else { return };
         let receiver = node
@@ -440,128 +349,6 @@ impl<'a> Extract<'a> {
                 self.add(SymbolKind::Field, node, name);
             }
         }
-    }
-
-    fn js_variable(&mut self, node: Node<'_>, depth: usize) {
-        let Some(name) = self.name_of(node) else { return };
-        if name.kind() != "identifier" {
-            if !self.in_function() {
-                self.js_pattern(node, name);
-            }
-            return;
-        }
-        let value = node.child_by_field_name("value");
-        let is_function = value.is_some_and(|value| self.grammar.is_function(value));
-        let is_class = value.is_some_and(|value| value.kind() == "class");
-        let is_constant = node.parent().is_some_and(|list| {
-            list.child_by_field_name("kind").is_some_and(|word| self.text(word) == b"const")
-        });
-        let kind = match (is_function, is_class) {
-            (true, _) => SymbolKind::Function,
-            (_, true) => SymbolKind::Class,
-            _ if self.in_function() => return,
-            _ if is_constant => SymbolKind::Constant,
-            _ => SymbolKind::Variable,
-        };
-        let kept = self.add(kind, node, name);
-        // What an object or a function holds belongs to its name.
-        match (is_function, is_class) {
-            (true, _) => self.open(depth, kept, ScopeSort::Function),
-            (_, true) => self.open(depth, kept, ScopeSort::Type),
-            _ if value.is_some_and(|value| value.kind() == "object") => {
-                self.open(depth, kept, ScopeSort::Space)
-            }
-            _ => {}
-        }
-    }
-
-    /// `const { a, b: c } = …`
-    fn js_pattern(&mut self, whole: Node<'_>, pattern: Node<'_>) {
-        visit(pattern, |node, cursor, _| {
-            let is_bound = match node.kind() {
-                "shorthand_property_identifier_pattern" => true,
-                "identifier" => cursor.field_name() != Some("right") && cursor.field_name() != Some("key"),
-                _ => false,
-            };
-            if is_bound {
-                self.add(SymbolKind::Variable, whole, node);
-            }
-            if self.grammar.is_function(node) { Descend::Over } else { Descend::Into }
-        });
-    }
-
-    fn js_pair(&mut self, node: Node<'_>, depth: usize) {
-        let (Some(key), Some(value)) = (node.child_by_field_name("key"), node.child_by_field_name("value"))
-        else {
-            return;
-        };
-        if key.kind() == "computed_property_name" {
-            return;
-        }
-        let is_function = self.grammar.is_function(value);
-        if !is_function && self.in_function() {
-            return;
-        }
-        let text = unquoted(self.text(key)).to_vec();
-        let kept = self.symbols.keep(&text);
-        let scope = self.scope();
-        let kind = if is_function { SymbolKind::Method } else { SymbolKind::Field };
-        self.symbols.push(kind, kept, scope, node.byte_range(), key.start_byte());
-        match value.kind() {
-            _ if is_function => self.open(depth, kept, ScopeSort::Function),
-            "object" => self.open(depth, kept, ScopeSort::Space),
-            _ => {}
-        }
-    }
-
-    fn js_assignment(&mut self, node: Node<'_>, depth: usize) {
-        let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right"))
-        else {
-            return;
-        };
-        let is_function = self.grammar.is_function(right);
-        let is_class = right.kind() == "class";
-        if left.kind() != "member_expression" {
-            return;
-        }
-        let (Some(object), Some(property)) =
-            (left.child_by_field_name("object"), left.child_by_field_name("property"))
-        else {
-            return;
-        };
-        let object = self.text(object);
-        // Only plain paths such as `exports` and `Thing.prototype` are scopes.
-        let is_plain = object.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte));
-        if !is_plain || !(is_function || is_class || (!self.in_function() && object != b"this")) {
-            return;
-        }
-        let is_prototype = object.ends_with(b".prototype");
-        let object = object.strip_suffix(b".prototype").unwrap_or(object);
-        let scope = match object {
-            b"exports" | b"module.exports" | b"module" | b"this" => self.scope(),
-            other => {
-                let other = other.to_vec();
-                let inner = self.symbols.keep(&other);
-                let outer = self.scope();
-                self.symbols.inner_scope(outer, inner)
-            }
-        };
-        let text = self.text(property);
-        let kept = self.symbols.keep(text);
-        let kind = match (is_class, is_function) {
-            (true, _) => SymbolKind::Class,
-            (_, true) if is_prototype => SymbolKind::Method,
-            (_, true) => SymbolKind::Function,
-            _ => SymbolKind::Field,
-        };
-        self.symbols.push(kind, kept, scope, node.byte_range(), property.start_byte());
-        let inner = self.symbols.inner_scope(scope, kept);
-        let sort = match (is_class, is_function) {
-            (true, _) => ScopeSort::Type,
-            (_, true) => ScopeSort::Function,
-            _ => ScopeSort::Space,
-        };
-        self.scopes.push(Scope { depth, name: inner, sort });
     }
 
     fn python_assignment(&mut self, node: Node<'_>) {
@@ -653,84 +440,4 @@ fn plain_type(node: Node<'_>) -> Node<'_> {
         }
     }
     node
-}
-
-/// `a::b::` as `a.b`, without what is in angle brackets.
-fn plain_qualifier(text: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut nested = 0_u32;
-    for byte in text {
-        match byte {
-            b'<' => nested += 1,
-            b'>' => nested = nested.saturating_sub(1),
-            _ if nested > 0 || byte.is_ascii_whitespace() => {}
-            b':' => {
-                if plain.last() != Some(&b'.') {
-                    plain.push(b'.');
-                }
-            }
-            other => plain.push(*other),
-        }
-    }
-    while plain.last() == Some(&b'.') {
-        plain.pop();
-    }
-    plain.strip_prefix(b".").map(<[u8]>::to_vec).unwrap_or(plain)
-}
-
-fn typedef_name(node: Node<'_>) -> Option<Node<'_>> {
-    let parent = node.parent().filter(|parent| parent.kind() == "type_definition")?;
-    parent.child_by_field_name("declarator").and_then(Declared::of).map(|found| found.name)
-}
-
-/// What a C declarator declares.
-struct Declared<'t> {
-    name: Node<'t>,
-    /// What stands before `::`, when something does.
-    qualifier: Option<Node<'t>>,
-    is_function: bool,
-}
-
-impl<'t> Declared<'t> {
-    fn of(declarator: Node<'t>) -> Option<Self> {
-        let mut node = declarator;
-        let mut qualifier = None;
-        let mut is_function = false;
-        loop {
-            let inner = match node.kind() {
-                "identifier" | "field_identifier" | "type_identifier" | "destructor_name"
-                | "operator_name" | "primitive_type" => {
-                    return Some(Self { name: node, qualifier, is_function });
-                }
-                "operator_cast" => {
-                    return Some(Self { name: node.child_by_field_name("type")?, qualifier, is_function });
-                }
-                "qualified_identifier" => {
-                    qualifier = qualifier.or_else(|| node.child_by_field_name("scope"));
-                    node.child_by_field_name("name")
-                }
-                "template_function" | "template_method" | "template_type" | "dependent_name" => {
-                    node.child_by_field_name("name").or_else(|| node.named_child(0))
-                }
-                "function_declarator" => {
-                    let inner = node.child_by_field_name("declarator");
-                    // `int (*f)(void)` is a variable that points to a function.
-                    is_function = inner.is_none_or(|inner| inner.kind() != "parenthesized_declarator");
-                    inner
-                }
-                "parenthesized_declarator"
-                | "reference_declarator"
-                | "attributed_declarator"
-                | "variadic_declarator" => {
-                    let mut cursor = node.walk();
-                    let mut children = node.named_children(&mut cursor);
-                    children.find(|child| {
-                        child.kind().ends_with("declarator") || child.kind().ends_with("identifier")
-                    })
-                }
-                _ => node.child_by_field_name("declarator"),
-            };
-            node = inner?;
-        }
-    }
 }

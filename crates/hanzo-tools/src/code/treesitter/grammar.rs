@@ -244,10 +244,10 @@ impl Grammar {
         let mut roles = vec![Nothing; language.node_kind_count()];
         for (kind, role) in lists.iter().copied().flatten() {
             // A kind may have several numbers, and a keyword the same name as a node.
-            for number in 0..roles.len() {
+            for (number, slot) in roles.iter_mut().enumerate() {
                 let id = u16::try_from(number).unwrap_or(u16::MAX);
                 if language.node_kind_is_named(id) && language.node_kind_for_id(id) == Some(kind) {
-                    roles[number] = *role;
+                    *slot = *role;
                 }
             }
         }
@@ -269,7 +269,7 @@ impl Grammar {
     }
 
     /// Whether a name is one of a member: what stands behind a dot.
-    pub(super) fn is_member(&self, node: Node<'_>) -> bool {
+    pub(super) fn is_member(node: Node<'_>) -> bool {
         if matches!(node.kind(), "field_identifier" | "property_identifier" | "private_property_identifier") {
             return true;
         }
@@ -279,8 +279,7 @@ impl Grammar {
             "attribute" => is_field("attribute"),
             "field_access" => is_field("field"),
             "method_invocation" => is_field("name") && parent.child_by_field_name("object").is_some(),
-            "scoped_identifier" | "qualified_identifier" => is_field("name"),
-            "keyword_argument" => is_field("name"),
+            "scoped_identifier" | "qualified_identifier" | "keyword_argument" => is_field("name"),
             _ => false,
         }
     }
@@ -313,7 +312,7 @@ impl Grammar {
     }
 
     /// Whether a name is bound as a parameter or a variable of `function`.
-    pub(super) fn binds_locally(&self, node: Node<'_>, function: Node<'_>) -> bool {
+    pub(super) fn binds_locally(node: Node<'_>, function: Node<'_>) -> bool {
         let mut inner = node;
         let mut above = node.parent();
         while let Some(parent) = above {
@@ -324,12 +323,16 @@ impl Grammar {
             let holds = |field: &str| parent.child_by_field_name(field) == Some(inner);
             let kind = parent.kind();
             match kind {
-                "let_declaration" | "let_condition" | "match_arm" => return holds("pattern"),
-                "for_expression" => return holds("pattern"),
+                "let_declaration" | "let_condition" | "match_arm" | "for_expression" => {
+                    return holds("pattern");
+                }
                 "for_statement"
                 | "for_in_clause"
                 | "for_in_statement"
                 | "range_clause"
+                | "short_var_declaration"
+                | "assignment"
+                | "named_expression"
                 | "enhanced_for_statement" => {
                     return holds("left") || holds("name");
                 }
@@ -353,18 +356,18 @@ impl Grammar {
                 | "formal_parameters"
                 | "closure_parameters"
                 | "lambda_parameters"
-                | "inferred_parameters" => return true,
+                | "inferred_parameters"
+                | "as_pattern_target"
+                | "with_item"
+                | "except_clause"
+                | "catch_clause" => return true,
                 "variable_declarator" | "init_declarator" | "declaration" => {
                     if holds("name") || (kind != "variable_declarator" && holds("declarator")) {
                         return true;
                     }
                     return false;
                 }
-                "short_var_declaration" | "assignment" | "named_expression" => {
-                    return holds("left") || holds("name");
-                }
                 "var_spec" | "const_spec" => return node == inner && holds_name(parent, inner),
-                "as_pattern_target" | "with_item" | "except_clause" | "catch_clause" => return true,
                 "type" | "type_annotation" | "call" | "call_expression" | "attribute" | "subscript"
                 | "field_expression" | "member_expression" | "arguments" | "argument_list" | "block" => {
                     return false;

@@ -234,7 +234,7 @@ fn is_name(node: Node<'_>) -> bool {
 /// Where a name is bound in the function it stands in: the first binding of that name from the function's beginning.
 fn local_binding(grammar: &Grammar, node: Node<'_>, bytes: &[u8]) -> Option<LocalBinding> {
     // A member's name is never a local's.
-    if grammar.is_member(node) {
+    if Grammar::is_member(node) {
         return None;
     }
     let name = &bytes[node.byte_range()];
@@ -244,7 +244,7 @@ fn local_binding(grammar: &Grammar, node: Node<'_>, bytes: &[u8]) -> Option<Loca
             let mut bound = None;
             visit(function, |inner, _, _| {
                 let is_same = inner.child_count() == 0 && &bytes[inner.byte_range()] == name;
-                if is_same && is_name(inner) && grammar.binds_locally(inner, function) {
+                if is_same && is_name(inner) && Grammar::binds_locally(inner, function) {
                     bound = Some(inner.start_byte());
                     return Descend::Stop;
                 }

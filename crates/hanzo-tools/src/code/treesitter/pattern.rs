@@ -114,7 +114,7 @@ fn with_holes(text: &str) -> String {
         }
         let name = rest[1..]
             .find(|letter: char| !(letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_'));
-        let name = &rest[1..1 + name.unwrap_or(rest.len() - 1)];
+        let name = &rest[1..][..name.unwrap_or(rest.len() - 1)];
         if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
             written.push_str(HOLE);
             written.push_str(name);
@@ -165,13 +165,11 @@ fn matches(shape: &Shape, node: Node<'_>, bytes: &[u8], holes: &mut HashMap<Stri
     match shape {
         Shape::Hole(name) => {
             let text = &bytes[node.byte_range()];
-            match holes.get(name) {
-                Some(bound) => bound == text,
-                None => {
-                    holes.insert(name.clone(), text.to_vec());
-                    true
-                }
+            if let Some(bound) = holes.get(name) {
+                return bound == text;
             }
+            holes.insert(name.clone(), text.to_vec());
+            true
         }
         Shape::Rest => true,
         Shape::Leaf(kind, text) => node.kind_id() == *kind && bytes[node.byte_range()] == **text,
