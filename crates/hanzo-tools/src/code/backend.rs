@@ -3,9 +3,10 @@
 //! A language server knows most, a grammar knows the file, patterns know the shape of a line. [`Backends`] asks them in that
 //! order. There is no language server yet: it will be one more [`Backend`] in front.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::heuristic::Heuristic;
 use super::language::Language;
@@ -27,33 +28,49 @@ pub enum Operation {
 }
 
 /// When to stop looking at a file. Deep nesting and endless lines cost a parser far more than their bytes.
-#[derive(Debug, Clone)]
+///
+/// What counts is the time of this thread on a processor: on a busy machine a file is understood as well as on an idle one.
+#[derive(Debug)]
 pub struct Limits {
-    deadline: Instant,
+    time: Duration,
+    began: Duration,
     cancelled: Cancelled,
+    asked: Cell<u32>,
 }
 
 impl Limits {
-    /// Stops after `time`, or when the call is dropped.
+    /// Stops after `time` of work on this thread, or when the call is dropped.
     pub fn new(time: Duration, cancelled: &Cancelled) -> Self {
-        Self { deadline: Instant::now() + time, cancelled: cancelled.clone() }
+        Self { time, began: time_of_thread(), cancelled: cancelled.clone(), asked: Cell::new(0) }
     }
 
     /// Stops after the time a file of that size may take: far more than any but a hostile one needs.
     pub(crate) fn for_file(source: &Source, cancelled: &Cancelled) -> Self {
         const FIRST: Duration = Duration::from_secs(1);
-        const PER_MEGABYTE: u32 = 500;
+        const PER_MEGABYTE: Duration = Duration::from_millis(500);
         let megabytes = u32::try_from(source.bytes.len() >> 20).unwrap_or(u32::MAX);
-        Self::new(FIRST + Duration::from_millis(u64::from(megabytes * PER_MEGABYTE)), cancelled)
+        Self::new(FIRST + PER_MEGABYTE * megabytes, cancelled)
     }
 
     /// Breaks when it is time to stop.
     pub fn check(&self) -> ControlFlow<()> {
-        if self.cancelled.is_set() || Instant::now() >= self.deadline {
+        /// The clock is asked once in so many times: it costs a call of the system.
+        const SELDOM: u32 = 16;
+        if self.cancelled.is_set() {
+            return ControlFlow::Break(());
+        }
+        let asked = self.asked.get();
+        self.asked.set(asked.wrapping_add(1));
+        if asked.is_multiple_of(SELDOM) && time_of_thread().saturating_sub(self.began) >= self.time {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
+}
+
+fn time_of_thread() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// A use of a name.

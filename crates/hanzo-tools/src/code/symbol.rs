@@ -186,6 +186,7 @@ impl FileSymbols {
     }
 
     /// The scope inside something called `name` that is itself in `outer`.
+    #[cfg(feature = "grammars")]
     pub(crate) fn inner_scope(&mut self, outer: Piece, name: Piece) -> Piece {
         if outer.from == outer.to {
             return name;
@@ -232,6 +233,7 @@ impl FileSymbols {
         });
     }
 
+    #[cfg(feature = "grammars")]
     pub(crate) fn sort(&mut self) {
         self.symbols.sort_by_key(|raw| (raw.at, raw.start));
     }

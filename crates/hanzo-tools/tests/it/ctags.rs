@@ -110,12 +110,20 @@ fn counts(root: &Path, tag: &Tag) -> bool {
     };
     let is_local = is_script
         && match tag.kind.as_str() {
-            "constant" | "variable" => line().starts_with(char::is_whitespace),
+            "constant" | "variable" => {
+                let line = line();
+                let words: Vec<&str> =
+                    line.split(|letter: char| !(letter.is_alphanumeric() || "_$".contains(letter))).collect();
+                let is_declared = ["const", "let", "var"]
+                    .iter()
+                    .any(|word| words.windows(2).any(|pair| pair[0] == *word && pair[1] == tag.name));
+                line.starts_with(char::is_whitespace) || !is_declared
+            }
             "property" | "field" => {
                 tag.language == "JavaScript" || !line().contains(&format!("{}:", tag.name))
             }
             "class" => !line().contains("class"),
-            "alias" => !line().contains(&format!("type {}", tag.name)),
+            "alias" => !line().contains(&format!("type {}", tag.name)) || line().contains("import"),
             // It takes `if (x) {` for a method at times.
             "method" => matches!(tag.name.as_str(), "if" | "extends" | "new"),
             _ => false,
