@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark's product is what it prints")]
 #![expect(clippy::cast_precision_loss, reason = "a throughput is read to three digits")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -136,7 +137,7 @@ fn cold(root: &Path) {
     let stage = Stage::new(root, data.path());
     let before = cpu();
     let wall = stage.build();
-    let spent = cpu() - before;
+    let spent = cpu().saturating_sub(before);
     let megabytes = bytes as f64 / 1e6;
     let theirs = ctags(root)
         .map_or_else(|| "–".to_owned(), |time| format!("{:.1} MB/s", megabytes / time.as_secs_f64()));
@@ -164,8 +165,8 @@ fn large(root: &Path) {
                 let verb = VERBS[(number + file) % VERBS.len()];
                 let noun = NOUNS[(number + directory) % NOUNS.len()];
                 let unique = directory * 100 + file;
-                text.push_str(&format!("pub fn {verb}_{}_{unique}_{number}() {{}}\n", noun.to_lowercase()));
-                text.push_str(&format!("pub struct {noun}{unique}N{number} {{\n    pub {verb}: u32,\n}}\n"));
+                writeln!(text, "pub fn {verb}_{}_{unique}_{number}() {{}}", noun.to_lowercase()).unwrap();
+                writeln!(text, "pub struct {noun}{unique}N{number} {{\n    pub {verb}: u32,\n}}").unwrap();
             }
             fs::write(place.join(format!("file{file}.rs")), text).unwrap();
         }
