@@ -97,10 +97,11 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&arguments)
 }
 
-/// The suites of outside programs. Those that are quick and deterministic are part of `test` as well; so far that is all.
+/// The suites of outside programs. Those that are quick and deterministic are part of `test` as well.
 fn interop() -> Result<()> {
     prerequisites::check()?;
-    oracles::run_all()
+    oracles::run_all()?;
+    oracles::file_tools()
 }
 
 fn soak() -> Result<()> {

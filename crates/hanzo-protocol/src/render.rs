@@ -129,7 +129,7 @@ fn table(rows: &[Value]) -> String {
         for (key, value) in members.iter().filter(|(key, value)| *key != "uri" && !value.is_null()) {
             match value {
                 Value::String(text) if text.contains('\n') || text.len() > MAX_INLINE => {
-                    long.push(text.as_str())
+                    long.push(text.as_str());
                 }
                 Value::String(text) if key == "kind" => words.push(text.clone()),
                 Value::Object(_) | Value::Array(_) => {
@@ -163,9 +163,15 @@ fn found(members: &Map<String, Value>) -> Option<String> {
         write!(out, "{number}{mark} {line}").expect("writing to a string does not fail");
         number += 1;
     };
-    before.iter().for_each(|line| push('-', line));
-    text.lines().for_each(|line| push(':', line));
-    around("after").iter().for_each(|line| push('-', line));
+    for line in before {
+        push('-', line);
+    }
+    for line in text.lines() {
+        push(':', line);
+    }
+    for line in around("after") {
+        push('-', line);
+    }
     Some(out)
 }
 

@@ -242,7 +242,7 @@ struct Classic {
     parameters: fn() -> Value,
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
@@ -252,14 +252,14 @@ static CLASSIC: &[Classic] = &[
         about: "Read a file. Lines count from 0.",
         parameters: || {
             let number = json!({"type": "integer"});
-            object(json!({"path": {"type": "string"}, "offset": number, "limit": number}), &["path"])
+            object(&json!({"path": {"type": "string"}, "offset": number, "limit": number}), &["path"])
         },
     },
     Classic {
         name: "write_file",
         about: "Create a file, or overwrite one that was read.",
         parameters: || {
-            object(json!({"path": {"type": "string"}, "content": {"type": "string"}}), &["path", "content"])
+            object(&json!({"path": {"type": "string"}, "content": {"type": "string"}}), &["path", "content"])
         },
     },
     Classic {
@@ -268,7 +268,7 @@ static CLASSIC: &[Classic] = &[
         parameters: || {
             let text = json!({"type": "string"});
             object(
-                json!({"path": text, "old_text": text, "new_text": text, "replace_all": {"type": "boolean"}}),
+                &json!({"path": text, "old_text": text, "new_text": text, "replace_all": {"type": "boolean"}}),
                 &["path", "old_text", "new_text"],
             )
         },
@@ -278,32 +278,34 @@ static CLASSIC: &[Classic] = &[
         about: "Several replacements in one file, all or none. Read the file first.",
         parameters: || {
             let text = json!({"type": "string"});
-            let edit = object(json!({"old_text": text, "new_text": text}), &["old_text", "new_text"]);
-            object(json!({"path": text, "edits": {"type": "array", "items": edit}}), &["path", "edits"])
+            let edit = object(&json!({"old_text": text, "new_text": text}), &["old_text", "new_text"]);
+            object(&json!({"path": text, "edits": {"type": "array", "items": edit}}), &["path", "edits"])
         },
     },
     Classic {
         name: "move_file",
         about: "Move or rename; the new name must be free.",
-        parameters: || object(json!({"path": {"type": "string"}, "to": {"type": "string"}}), &["path", "to"]),
+        parameters: || {
+            object(&json!({"path": {"type": "string"}, "to": {"type": "string"}}), &["path", "to"])
+        },
     },
     Classic {
         name: "bash",
         about: "Run a shell command in the workspace.",
         parameters: || {
-            object(json!({"command": {"type": "string"}, "timeout": {"type": "integer"}}), &["command"])
+            object(&json!({"command": {"type": "string"}, "timeout": {"type": "integer"}}), &["command"])
         },
     },
     Classic {
         name: "ls",
         about: "List a directory.",
-        parameters: || object(json!({"path": {"type": "string"}, "depth": {"type": "integer"}}), &[]),
+        parameters: || object(&json!({"path": {"type": "string"}, "depth": {"type": "integer"}}), &[]),
     },
     Classic {
         name: "glob",
         about: "Find files by glob, such as **/*.rs",
         parameters: || {
-            object(json!({"pattern": {"type": "string"}, "path": {"type": "string"}}), &["pattern"])
+            object(&json!({"pattern": {"type": "string"}, "path": {"type": "string"}}), &["pattern"])
         },
     },
     Classic {
@@ -312,7 +314,7 @@ static CLASSIC: &[Classic] = &[
         parameters: || {
             let text = json!({"type": "string"});
             object(
-                json!({"pattern": text, "path": text, "glob": text, "ignore_case": {"type": "boolean"}, "context": {"type": "integer"}}),
+                &json!({"pattern": text, "path": text, "glob": text, "ignore_case": {"type": "boolean"}, "context": {"type": "integer"}}),
                 &["pattern"],
             )
         },
@@ -326,7 +328,7 @@ pub(crate) fn classic(tools: &[Arc<UnifiedTool>]) -> Vec<AliasTool> {
         let alias = ALIASES.iter().find(|alias| alias.name == classic.name)?;
         let (tool, action) = find(tools, alias.id)?;
         let mut made = make(classic.name, tool, action, alias.map, BaseHashes::FromLedger);
-        made.schema.description = classic.about.to_owned();
+        classic.about.clone_into(&mut made.schema.description);
         made.schema.parameters =
             RawValue::from_string((classic.parameters)().to_string()).expect("a JSON value is JSON text");
         Some(made)

@@ -1,6 +1,8 @@
 //! Cursors that carry their position, so that a listing goes on after a restart, and the query they belong to, so that one
 //! cannot be used to go on with another.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
@@ -24,7 +26,7 @@ impl Digest {
         fields.sort_by_key(|(name, _)| *name);
         let mut text = format!("{scope}\n{action}\n");
         for (name, value) in fields {
-            text.push_str(&format!("{name}={value}\n"));
+            writeln!(text, "{name}={value}").expect("writing to a string does not fail");
         }
         let hash = ContentHash::of(text.as_bytes());
         Self(hash.as_str()["sha256:".len()..][..16].to_owned())

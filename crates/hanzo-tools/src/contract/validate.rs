@@ -87,8 +87,8 @@ pub(super) fn check(value: &Value, schema: &Value, field: &str) -> Result<(), To
         Value::Object(members) => check_members(members, schema, field),
         Value::Array(elements) => {
             let Some(items) = schema.get("items") else { return Ok(()) };
-            let each = elements.iter().enumerate();
-            each.map(|(index, element)| check(element, items, &format!("{field}[{index}]"))).collect()
+            let mut each = elements.iter().enumerate();
+            each.try_for_each(|(index, element)| check(element, items, &format!("{field}[{index}]")))
         }
         _ => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! `fs.apply_patch`: the one way to change what is in existing files.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -194,11 +195,13 @@ impl Action for ApplyPatch {
                 None => call.host.ledger.gone(&path),
             }
         }
-        for op in plan.ops {
-            if let Op::Replace { new, .. } | Op::Create { new, .. } = op {
-                let hash = ContentHash::of(&new);
-                call.host.ledger.keep_read(&call.host.blobs, &hash, new);
-            }
+        let hashes = plan.files.iter().filter_map(|file| file.hash.as_ref());
+        let contents = plan.ops.into_iter().filter_map(|op| match op {
+            Op::Replace { new, .. } | Op::Create { new, .. } => Some(new),
+            Op::Delete { .. } => None,
+        });
+        for (hash, new) in hashes.zip(contents) {
+            call.host.ledger.keep_read(&call.host.blobs, hash, new);
         }
         let (diff, diff_ref) = shape::shortened(call, plan.diff).await;
         Ok(Answer::new(ApplyPatchOutput { files: plan.files, diff, diff_ref }))
@@ -530,7 +533,9 @@ impl Plan {
         let bytes = text::encode(new, form)?;
         let name = super::diff_name(host, &target);
         if old == new {
-            self.diff.push_str(&format!("rename from {}\nrename to {name}\n", existing.name));
+            let from = &existing.name;
+            writeln!(self.diff, "rename from {from}\nrename to {name}")
+                .expect("writing to a string does not fail");
         } else {
             self.diff.push_str(&diff_text::unified(Some(old), Some(new), &existing.name, &name));
         }

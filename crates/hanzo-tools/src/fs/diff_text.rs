@@ -22,21 +22,58 @@ pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_
     if old == new {
         return String::new();
     }
-    let old: Vec<&str> = old.split_inclusive('\n').collect();
-    let new: Vec<&str> = new.split_inclusive('\n').collect();
-    // Most edits leave most of a file alone; only the part in between is worth an algorithm.
-    let same_start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let rest = old.len().min(new.len()) - same_start;
-    let same_end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-    let from = same_start.saturating_sub(CONTEXT);
-    let keep = same_end.saturating_sub(CONTEXT);
-    let (old, new) = (&old[from..old.len() - keep], &new[from..new.len() - keep]);
+    // Most edits leave most of a file alone; only the part in between is worth splitting into lines and an algorithm.
+    let (begin, keep) = untouched(old, new);
+    let from = old.as_bytes()[..begin].split(|byte| *byte == b'\n').skip(1).count();
+    let old: Vec<&str> = old[begin..old.len() - keep].split_inclusive('\n').collect();
+    let new: Vec<&str> = new[begin..new.len() - keep].split_inclusive('\n').collect();
+    let (old, new) = (old.as_slice(), new.as_slice());
     let deadline = Instant::now() + PATIENCE;
     let ops = similar::capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline));
     for group in similar::group_diff_ops(ops, CONTEXT) {
         hunk(&mut text, &group, old, new, from);
     }
     text
+}
+
+/// How many bytes at the start and at the end of both texts are the same, less the lines of context, in whole lines.
+fn untouched(old: &str, new: &str) -> (usize, usize) {
+    let (a, b) = (old.as_bytes(), new.as_bytes());
+    let same_start =
+        shared(a.chunks(BLOCK), b.chunks(BLOCK), |x, y| x.iter().zip(y).take_while(|(x, y)| x == y).count());
+    let mut begin = a[..same_start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    for _ in 0..CONTEXT {
+        let before = a[..begin.saturating_sub(1)].iter().rposition(|byte| *byte == b'\n');
+        begin = before.map_or(0, |at| at + 1);
+    }
+    let (a, b) = (&a[same_start..], &b[same_start..]);
+    let same_end = shared(a.rchunks(BLOCK), b.rchunks(BLOCK), |x, y| {
+        x.iter().rev().zip(y.iter().rev()).take_while(|(x, y)| x == y).count()
+    });
+    let mut end = a.len() - same_end;
+    // One line more than the context: the first may be only the end of a line.
+    for _ in 0..=CONTEXT {
+        end = a[end..].iter().position(|byte| *byte == b'\n').map_or(a.len(), |at| end + at + 1);
+    }
+    (begin, a.len() - end)
+}
+
+/// Compared at a time.
+const BLOCK: usize = 4096;
+
+fn shared<'a>(
+    left: impl Iterator<Item = &'a [u8]>,
+    right: impl Iterator<Item = &'a [u8]>,
+    within: impl Fn(&[u8], &[u8]) -> usize,
+) -> usize {
+    let mut length = 0;
+    for (x, y) in left.zip(right) {
+        if x != y {
+            return length + within(x, y);
+        }
+        length += x.len();
+    }
+    length
 }
 
 fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], offset: usize) {
@@ -68,6 +105,24 @@ fn hunk(text: &mut String, group: &[DiffOp], old: &[&str], new: &[&str], offset:
                 push('-', &old[op.old_range()]);
                 push('+', &new[op.new_range()]);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaving_out_what_is_the_same_changes_nothing_of_the_diff() {
+        let text = |middle: &str| format!("{}{middle}{}", "line\n".repeat(5000), "end\n".repeat(5000));
+        for (old, new) in
+            [("a\n", "b\n"), ("", "x\n"), ("x\n", ""), ("ü\n", "ö\n"), ("a\nb\nc\n", "a\nX\nc\n")]
+        {
+            let (old, new) = (text(old), text(new));
+            let theirs = similar::TextDiff::from_lines(old.as_str(), new.as_str());
+            let theirs = theirs.unified_diff().context_radius(CONTEXT).header("a/f", "b/f").to_string();
+            assert_eq!(unified(Some(&old), Some(&new), "f", "f"), theirs);
         }
     }
 }

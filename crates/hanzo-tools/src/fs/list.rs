@@ -158,7 +158,7 @@ pub(super) fn percent_encoded(key: &[u8]) -> String {
     for byte in key {
         match byte {
             b'%' | 0..=0x1F | 0x7F.. => {
-                write!(text, "%{byte:02X}").expect("writing to a string does not fail")
+                write!(text, "%{byte:02X}").expect("writing to a string does not fail");
             }
             _ => text.push(char::from(*byte)),
         }
@@ -171,15 +171,12 @@ pub(super) fn percent_decoded(text: &str) -> Vec<u8> {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         let hex = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match (first, hex.and_then(|pair| u8::from_str_radix(pair, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
+        if let (b'%', Some(byte)) = (first, hex.and_then(|pair| u8::from_str_radix(pair, 16).ok())) {
+            bytes.push(byte);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
         }
     }
     bytes

@@ -93,13 +93,12 @@ impl Action for Read {
     }
 
     async fn run(&self, call: &Call<'_>, input: ReadInput) -> Result<Answer<ReadOutput>, ToolError> {
-        let loaded = match input.path.strip_prefix(REF_PREFIX) {
-            Some(hash) => kept(call, hash).await?,
-            None => {
-                let path = place::parse(&input.path)?;
-                let caller = call.context.caller;
-                call.blocking(move |host, _| load(host, &path, caller)).await?
-            }
+        let loaded = if let Some(hash) = input.path.strip_prefix(REF_PREFIX) {
+            kept(call, hash).await?
+        } else {
+            let path = place::parse(&input.path)?;
+            let caller = call.context.caller;
+            call.blocking(move |host, _| load(host, &path, caller)).await?
         };
         let start = match call.position::<u32>(input.cursor.as_ref())? {
             Some(line) => Some(line),

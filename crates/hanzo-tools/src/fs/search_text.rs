@@ -23,6 +23,7 @@ pub(super) struct SearchText;
 /// The arguments of `fs.search_text`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag a caller may write")]
 pub(super) struct SearchInput {
     /// Regex; for list a glob like **/*.rs
     pattern: String,

@@ -20,6 +20,7 @@ use crate::patch::NewMode;
 /// The longest diff in an answer; a longer one is behind a ref.
 const MAX_DIFF: usize = 16_000;
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn fail(error: PathError) -> ToolError {
     place::failure(&error)
 }

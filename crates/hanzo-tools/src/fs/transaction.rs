@@ -191,7 +191,7 @@ pub(super) fn commit_until(
         if undone.is_empty() {
             journal.remove();
         } else {
-            error.message.push_str(&format!("; could not be put back: {}", undone.join(", ")));
+            error.message = format!("{}; could not be put back: {}", error.message, undone.join(", "));
         }
         return Err(error);
     }
@@ -270,6 +270,7 @@ fn stage_all(
     parts.into_iter().collect::<Result<Vec<_>, _>>().map(|parts| parts.into_iter().flatten().collect())
 }
 
+#[expect(clippy::result_large_err, reason = "the failure is rare and made once")]
 fn apply_one<'a>(
     workspace: &Workspace,
     op: &'a Op,

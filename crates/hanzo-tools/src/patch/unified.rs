@@ -136,7 +136,10 @@ fn unquote(text: &str) -> String {
 fn git_names(text: &str) -> Option<(String, String)> {
     let text = text.trim_end_matches('\r');
     if text.starts_with('"') || text.ends_with('"') {
-        let middle = if text.starts_with('"') { text[1..].find("\" ")? + 2 } else { text.find(" \"")? };
+        let middle = match text.strip_prefix('"') {
+            Some(rest) => rest.find("\" ")? + 2,
+            None => text.find(" \"")?,
+        };
         return Some((unquote(&text[..middle]), unquote(text[middle..].trim_start())));
     }
     let middle = text.len() / 2;
@@ -154,8 +157,7 @@ fn change(header: Header, mut hunks: Vec<Hunk>, start: usize) -> Result<FileChan
     let is_git = header.git.is_some();
     let nothing = "/dev/null";
     let (old, new) = match (&header.old, &header.new, &header.git) {
-        (Some(old), Some(new), _) => (old.clone(), new.clone()),
-        (_, _, Some((old, new))) => (old.clone(), new.clone()),
+        (Some(old), Some(new), _) | (_, _, Some((old, new))) => (old.clone(), new.clone()),
         // Hunks alone: the caller says which file.
         _ => (String::new(), String::new()),
     };

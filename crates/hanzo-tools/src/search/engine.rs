@@ -32,6 +32,7 @@ const MAX_LINE: usize = 400;
 
 /// What to search for, and where.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a search, as ripgrep has them")]
 pub struct Query {
     /// The pattern.
     pub pattern: String,
@@ -458,6 +459,8 @@ impl Shared {
             let next = state.next;
             if let Some(result) = state.finished.remove(&next) {
                 state.next += 1;
+                // The walker may be waiting for the window to move on, and nobody else is left to wake it.
+                self.room.notify_one();
                 if result.is_some() {
                     return result;
                 }
@@ -472,14 +475,15 @@ impl Shared {
 }
 
 /// Searches one file after the other with the same buffers.
-struct Worker<'a> {
-    matcher: &'a RegexMatcher,
+struct Worker {
+    /// Its own: a shared one makes the threads take turns at its scratch memory.
+    matcher: RegexMatcher,
     searcher: Searcher,
     most: usize,
 }
 
-impl<'a> Worker<'a> {
-    fn new(query: &Query, matcher: &'a RegexMatcher, most: usize) -> Self {
+impl Worker {
+    fn new(query: &Query, matcher: &RegexMatcher, most: usize) -> Self {
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .multi_line(query.multiline)
@@ -487,20 +491,20 @@ impl<'a> Worker<'a> {
             .after_context(query.context)
             .binary_detection(BinaryDetection::quit(0))
             .build();
-        Self { matcher, searcher, most }
+        Self { matcher: matcher.clone(), searcher, most }
     }
 
     /// The matches of a file behind the first `skip`.
     fn search(&mut self, file: &std::fs::File, skip: usize) -> Vec<MatchLine> {
         let mut sink = Lines {
-            matcher: self.matcher,
+            matcher: &self.matcher,
             most: self.most.saturating_add(skip),
             matches: Vec::new(),
             before: Vec::new(),
             binary: false,
         };
         // A file that cannot be read to its end counts with what was read of it.
-        let _ = self.searcher.search_file(self.matcher, file, &mut sink);
+        let _ = self.searcher.search_file(&self.matcher, file, &mut sink);
         if sink.binary {
             return Vec::new();
         }
@@ -553,7 +557,7 @@ impl Sink for Lines<'_> {
 
 fn position(bytes: &[u8], at: usize, first_line: u64) -> Position {
     let before = &bytes[..at.min(bytes.len())];
-    let breaks = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let breaks = before.split(|byte| *byte == b'\n').skip(1).count() as u64;
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let col = String::from_utf8_lossy(&before[line_start..]).chars().count();
     Position {

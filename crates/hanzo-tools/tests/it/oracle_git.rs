@@ -1,5 +1,5 @@
-//! Unified diffs against `git apply` (and GNU `patch` where it is installed): on random files and random edits our result is
-//! theirs, or ours is an error and nothing changed.
+//! Unified diffs against `git apply`: on random files and random edits, where both apply a patch the results are the same, and
+//! where ours is an error nothing changed.
 
 use std::fs;
 use std::path::Path;

@@ -97,6 +97,20 @@ fn pages_put_together_are_the_whole_and_survive_a_restart() {
 }
 
 #[test]
+fn a_slow_first_file_does_not_stall_the_many_behind_it() {
+    let stage = Stage::new();
+    // The first takes longer than all the others together, which fill the window behind it.
+    stage.write("a.txt", format!("{}needle\n", "hay needl hay\n".repeat(400_000)));
+    for directory in 0..50 {
+        for file in 0..100 {
+            stage.write(&format!("d{directory}/{file}.txt"), "hay\n");
+        }
+    }
+    stage.write("z.txt", "needle\n");
+    assert_eq!(found(&stage, json!({"pattern": "needle"})), ["a.txt:400000", "z.txt:0"]);
+}
+
+#[test]
 fn the_answer_is_bounded_whatever_is_found() {
     let stage = Stage::new();
     for file in 0..200 {

@@ -1,0 +1,243 @@
+//! The `fs` tool against the programs people use instead: `rg` for searching, `fd` or `find` for listing, and for
+//! `apply_patch` a minimal program that stages, flushes and renames the same bytes.
+//!
+//! `cargo bench -p hanzo-benches --bench fs`. The tree is the local cargo registry, or `HANZO_BENCH_TREE`. Programs that are
+//! not installed are named and left out.
+#![expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use hanzo_benches::{Candidate, compare, print_table};
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::blob::{BlobError, BlobStore};
+use hanzo_protocol::ids::{ThreadId, TraceId};
+use hanzo_protocol::primitives::ContentHash;
+use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
+use hanzo_protocol::tool::{ToolContext, ToolSet};
+use hanzo_sandbox::SandboxConfig;
+use hanzo_sandbox::paths::Workspace;
+use hanzo_tools::contract::Cancelled;
+use hanzo_tools::search::{Limits, Query, search};
+use hanzo_tools::{Host, Selection, ToolOptions, toolset};
+use serde_json::{Value, json};
+
+/// Keeps nothing, and hashes nothing: what is measured is the tool.
+struct Nothing;
+
+impl BlobStore for Nothing {
+    fn put<'a>(&'a self, _: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
+        Box::pin(async move { Ok(ContentHash::of(b"")) })
+    }
+
+    fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl Spawner for Nothing {
+    fn confinement(&self) -> Confinement {
+        Confinement { level: "path-check".into(), writable: Vec::new(), network: false, tmp: None }
+    }
+
+    fn spawn(&self, _: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
+        Box::pin(async { Err(SpawnError::Confinement("not in a benchmark".into())) })
+    }
+}
+
+fn workspace(root: &Path) -> Arc<Workspace> {
+    Arc::new(Workspace::open(root, &SandboxConfig::default()).expect("the directory opens"))
+}
+
+struct Tools {
+    set: ToolSet,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Tools {
+    fn new(root: &Path, data: &Path) -> Self {
+        let host = Host::new(workspace(root), Arc::new(Nothing), Arc::new(Nothing), ToolOptions::new(data));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { set: toolset(&Arc::new(host), &Selection::default()), runtime }
+    }
+
+    fn call(&self, arguments: Value) -> Value {
+        let context = ToolContext::new(ThreadId::new(), TraceId::new());
+        let tool = self.set.get("fs").expect("there is fs");
+        let result = self.runtime.block_on(tool.execute(&context, arguments));
+        assert!(!result.is_error, "{}", result.output);
+        result.envelope.expect("an envelope")
+    }
+}
+
+fn count_lines(program: &str, arguments: &[&str], directory: &Path) -> u64 {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs");
+    output.stdout.iter().fold(0, |lines, byte| lines + u64::from(*byte == b'\n'))
+}
+
+fn is_installed(program: &str) -> bool {
+    let found =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        println!("\n`{program}` is not installed: its rows are left out");
+    }
+    found
+}
+
+fn searches(tree: &Path) {
+    let workspace = workspace(tree);
+    let has_rg = is_installed("rg");
+    for (title, pattern, fixed) in [
+        ("literal", "PhantomData", true),
+        ("regex", r"fn \w+_unchecked\(", false),
+        ("no match", "zzqqxxyyzz-not-there", true),
+    ] {
+        let query = Query { pattern: pattern.into(), fixed, path: ".".into(), ..Query::default() };
+        let ours = || {
+            let limits = Limits { matches: usize::MAX / 2, bytes: usize::MAX / 2 };
+            let page = search(&workspace, &query, limits, None, &Cancelled::default()).expect("it searches");
+            page.files.iter().map(|file| file.matches.len() as u64).sum()
+        };
+        let mode: &[&str] = if fixed { &["-F"] } else { &[] };
+        let arguments = |extra: &[&'static str]| {
+            [&["-n", "--no-config", "--color=never"], extra, mode, &["-e", pattern, "."]].concat()
+        };
+        let (parallel, sorted) = (arguments(&[]), arguments(&["--sort", "path"]));
+        if has_rg {
+            println!("\n{title}: {} matches by us, {} by rg", ours(), count_lines("rg", &parallel, tree));
+        }
+        let mut candidates = vec![Candidate::new("search_text, whole result", ours)];
+        if has_rg {
+            candidates.push(Candidate::new("rg", || count_lines("rg", &parallel, tree)));
+            candidates.push(Candidate::new("rg --sort path", || count_lines("rg", &sorted, tree)));
+        }
+        let rows = compare(5, &mut candidates);
+        print_table(&format!("search: {title}"), None, &rows);
+    }
+    let data = tempfile::tempdir().expect("a directory");
+    let tools = Tools::new(tree, data.path());
+    let call = || {
+        tools.call(json!({"action": "search_text", "pattern": "fn ", "limit": 50})).to_string().len() as u64
+    };
+    print_table(
+        "search: first page",
+        None,
+        &compare(9, &mut [Candidate::new("search_text, 50 matches", call)]),
+    );
+}
+
+fn lists(tree: &Path) {
+    let data = tempfile::tempdir().expect("a directory");
+    let tools = Tools::new(tree, data.path());
+    let ours = || {
+        let arguments = json!({"action": "list", "depth": 100, "limit": 4_000_000_000_u32});
+        let mut arguments = arguments;
+        let mut entries = 0;
+        loop {
+            let answer = tools.call(arguments.clone());
+            entries += answer["data"]["entries"].as_array().map_or(0, Vec::len) as u64;
+            let cursor = answer["meta"]["paging"]["cursor"].clone();
+            if cursor.is_null() {
+                return entries;
+            }
+            arguments["cursor"] = cursor;
+        }
+    };
+    let one_page = || tools.call(json!({"action": "list", "depth": 2})).to_string().len() as u64;
+    let mut candidates =
+        vec![Candidate::new("fs.list, all pages", ours), Candidate::new("fs.list, first page", one_page)];
+    for program in ["fdfind", "fd"] {
+        if is_installed(program) {
+            candidates.push(Candidate::new(program, move || {
+                count_lines(program, &["-u", "--color=never", "."], tree)
+            }));
+            break;
+        }
+    }
+    candidates.push(Candidate::new("find", || count_lines("find", &["."], tree)));
+    print_table("list", None, &compare(3, &mut candidates));
+}
+
+/// Stages, flushes and renames, as plainly as it can be done.
+fn minimal(files: &[(PathBuf, Vec<u8>)]) -> u64 {
+    let staged: Vec<PathBuf> = files
+        .iter()
+        .map(|(path, content)| {
+            let temporary = path.with_extension("tmp");
+            let mut file = fs::File::create(&temporary).expect("a file");
+            file.write_all(content).expect("it writes");
+            file.sync_all().expect("it flushes");
+            temporary
+        })
+        .collect();
+    for ((path, _), temporary) in files.iter().zip(&staged) {
+        fs::rename(temporary, path).expect("it renames");
+    }
+    if let Some((path, _)) = files.first() {
+        fs::File::open(path.parent().expect("a parent")).and_then(|dir| dir.sync_all()).expect("it flushes");
+    }
+    files.len() as u64
+}
+
+fn edits(title: &str, count: usize, size: usize, rounds: usize) {
+    let dir = tempfile::tempdir_in(".").expect("a directory");
+    let (root, data) = (dir.path().join("ws"), dir.path().join("data"));
+    fs::create_dir(&root).expect("a directory");
+    let body = "some line of ordinary text, repeated\n".repeat(size / 37 + 1);
+    let content = |n: usize, turn: u64| format!("file {n}\nturn {turn}\n{body}");
+    let paths: Vec<PathBuf> = (0..count).map(|n| root.join(format!("f{n}.txt"))).collect();
+    for (n, path) in paths.iter().enumerate() {
+        fs::write(path, content(n, 0)).expect("it writes");
+    }
+    let tools = Tools::new(&root.canonicalize().expect("it exists"), &data);
+    let mut turn = 0;
+    let mut known: Vec<Value> =
+        (0..count).map(|n| json!(ContentHash::of(content(n, 0).as_bytes()).as_str())).collect();
+    let ours = || {
+        let mut patch = String::from("*** Begin Patch\n");
+        let mut hashes = serde_json::Map::new();
+        for (n, hash) in known.iter().enumerate() {
+            let next = turn + 1;
+            write!(patch, "*** Update File: f{n}.txt\n@@\n file {n}\n-turn {turn}\n+turn {next}\n")
+                .expect("writing to a string does not fail");
+            hashes.insert(format!("f{n}.txt"), hash.clone());
+        }
+        patch.push_str("*** End Patch\n");
+        turn += 1;
+        let answer = tools.call(json!({"action": "apply_patch", "patch": patch, "base_hashes": hashes}));
+        for (hash, file) in known.iter_mut().zip(answer["data"]["files"].as_array().expect("files")) {
+            *hash = file["hash"].clone();
+        }
+        count as u64
+    };
+    let other = dir.path().join("other");
+    fs::create_dir(&other).expect("a directory");
+    let files: Vec<(PathBuf, Vec<u8>)> =
+        (0..count).map(|n| (other.join(format!("f{n}.txt")), content(n, 0).into_bytes())).collect();
+    let theirs = || minimal(&files);
+    let rows = compare(
+        rounds,
+        &mut [Candidate::new("apply_patch", ours), Candidate::new("stage, flush, rename", theirs)],
+    );
+    print_table(&format!("apply_patch: {title}"), None, &rows);
+}
+
+fn main() {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let tree =
+        std::env::var_os("HANZO_BENCH_TREE").map_or_else(|| home.join(".cargo/registry/src"), PathBuf::from);
+    println!("tree: {}", tree.display());
+    searches(&tree);
+    lists(&tree);
+    edits("one file of 10 MB", 1, 10 << 20, 9);
+    edits("200 files of 4 kB", 200, 4 << 10, 5);
+}
