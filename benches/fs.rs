@@ -139,8 +139,7 @@ fn lists(tree: &Path) {
     let data = tempfile::tempdir().expect("a directory");
     let tools = Tools::new(tree, data.path());
     let ours = || {
-        let arguments = json!({"action": "list", "depth": 100, "limit": 4_000_000_000_u32});
-        let mut arguments = arguments;
+        let mut arguments = json!({"action": "list", "depth": 100, "limit": 4_000_000_000_u32});
         let mut entries = 0;
         loop {
             let answer = tools.call(arguments.clone());
@@ -154,17 +153,63 @@ fn lists(tree: &Path) {
     };
     let one_page = || tools.call(json!({"action": "list", "depth": 2})).to_string().len() as u64;
     let mut candidates =
-        vec![Candidate::new("fs.list, all pages", ours), Candidate::new("fs.list, first page", one_page)];
+        vec![Candidate::new("fs.list, all pages", &ours), Candidate::new("fs.list, first page", one_page)];
+    // The same work: in path order, without what ignore files leave out.
     for program in ["fdfind", "fd"] {
         if is_installed(program) {
-            candidates.push(Candidate::new(program, move || {
-                count_lines(program, &["-u", "--color=never", "."], tree)
+            let script = format!("{program} --color=never . | LC_ALL=C sort");
+            println!(
+                "\nlist: {} entries by us, {} by {program}",
+                ours(),
+                count_lines("sh", &["-c", &script], tree)
+            );
+            candidates.push(Candidate::new(format!("{program} | sort"), move || {
+                count_lines("sh", &["-c", &script], tree)
             }));
+            candidates
+                .push(Candidate::new(program, move || count_lines(program, &["--color=never", "."], tree)));
             break;
         }
     }
     candidates.push(Candidate::new("find", || count_lines("find", &["."], tree)));
-    print_table("list", None, &compare(3, &mut candidates));
+    print_table("list", None, &compare(5, &mut candidates));
+}
+
+/// Looking at many files, one call each, against the same done without a tool around it.
+fn stats() {
+    const FILES: usize = 2000;
+    let dir = tempfile::tempdir_in(".").expect("a directory");
+    let root = dir.path().canonicalize().expect("it exists").join("ws");
+    fs::create_dir(&root).expect("a directory");
+    let names: Vec<String> = (0..FILES).map(|n| format!("f{n}.txt")).collect();
+    for name in &names {
+        fs::write(root.join(name), "some line of ordinary text\n".repeat(150)).expect("it writes");
+    }
+    let tools = Tools::new(&root, &dir.path().join("data"));
+    let ours = || {
+        let answers = names.iter().map(|name| tools.call(json!({"action": "stat", "path": name})));
+        answers.filter(|answer| answer["data"]["hash"].is_string()).count() as u64
+    };
+    let plain = || {
+        let hashes = names.iter().map(|name| {
+            let path = root.join(name);
+            let metadata = fs::metadata(&path).expect("it is there");
+            (metadata.len(), ContentHash::of(&fs::read(&path).expect("it reads")))
+        });
+        hashes.collect::<Vec<_>>().len() as u64
+    };
+    let program = || {
+        let files = names.iter().take(100).flat_map(|name| {
+            Command::new("stat").arg(name).current_dir(&root).output().expect("stat runs").stdout
+        });
+        files.count() as u64
+    };
+    let mut candidates = [
+        Candidate::new("fs.stat, 2000 calls, with hashes", ours),
+        Candidate::new("metadata, read and hash, 2000 files", plain),
+        Candidate::new("stat(1), one process each, 100 files, no hashes", program),
+    ];
+    print_table("stat", None, &compare(5, &mut candidates));
 }
 
 /// Stages, flushes and renames, as plainly as it can be done.
@@ -236,8 +281,20 @@ fn main() {
     let tree =
         std::env::var_os("HANZO_BENCH_TREE").map_or_else(|| home.join(".cargo/registry/src"), PathBuf::from);
     println!("tree: {}", tree.display());
-    searches(&tree);
-    lists(&tree);
-    edits("one file of 10 MB", 1, 10 << 20, 9);
-    edits("200 files of 4 kB", 200, 4 << 10, 5);
+    // `cargo bench -p hanzo-benches --bench fs -- edits` runs that part only.
+    let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
+    let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    if is_wanted("search") {
+        searches(&tree);
+    }
+    if is_wanted("list") {
+        lists(&tree);
+    }
+    if is_wanted("stat") {
+        stats();
+    }
+    if is_wanted("edits") {
+        edits("one file of 10 MB", 1, 10 << 20, 9);
+        edits("200 files of 4 kB", 200, 4 << 10, 5);
+    }
 }

@@ -64,7 +64,8 @@ impl Layer {
     /// What a crate of this layer may depend on.
     fn may_use(self) -> &'static [Layer] {
         match self {
-            Protocol | StandAlone | TestSupport => &[],
+            Protocol | StandAlone => &[],
+            TestSupport => &[Protocol],
             Capability => &[Protocol, StandAlone],
             Engine | Face => &[Protocol, StandAlone, Capability],
             Root => &[Protocol, StandAlone, Capability, Engine, Face],

@@ -1,8 +1,10 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these are command-line tools for developers")]
 
+mod agent_bench;
 mod dist;
 mod layering;
+mod local_model;
 mod oracles;
 mod prerequisites;
 mod requirements;
@@ -22,11 +24,13 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, generated
-                 documents, all tests, the requirements table, the vectors' independent oracles
+                 documents, all tests, the requirements table, the vectors' independent oracles;
+                 `--with-local-model` also runs a small real model on this machine
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
   bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  bench agent    Run us in the benchmark of agents that HANZO_BENCH_DIR names, or say how
   soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
   interop        Run the suites of outside programs, the slow ones included
   dist           Build the static binary for shipping and try it in an empty root directory
@@ -47,10 +51,12 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test(),
+        ["test", "--with-local-model"] => test().and_then(|()| local_model::test()),
         ["docs"] => docs("write"),
         ["layering"] => layering::check(),
         ["requirements"] => requirements::check(),
         ["bench"] => bench(&[]),
+        ["bench", "agent"] => agent_bench::run(),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),
         ["interop"] => interop(),
@@ -97,11 +103,14 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&arguments)
 }
 
-/// The suites of outside programs. Those that are quick and deterministic are part of `test` as well.
+/// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.
 fn interop() -> Result<()> {
     prerequisites::check()?;
     oracles::run_all()?;
-    oracles::file_tools()
+    oracles::run_sdks()?;
+    oracles::file_tools()?;
+    oracles::test_runners()?;
+    oracles::vim()
 }
 
 fn soak() -> Result<()> {

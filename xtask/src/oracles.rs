@@ -1,12 +1,12 @@
-//! The vectors against implementations nobody here wrote: Node packages and Python's standard library. The packages are
-//! installed under the target directory.
+//! What we do against implementations nobody here wrote: the vectors against Node packages and Python's standard library,
+//! the providers against the vendors' own SDKs. Packages are installed under the target directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::workspace::{cargo_with, root, run, target};
+use crate::workspace::{cargo, cargo_with, root, run, target};
 
 /// Runs every oracle.
 pub fn run_all() -> Result<()> {
@@ -14,6 +14,23 @@ pub fn run_all() -> Result<()> {
     let packages = target().join("oracles");
     install_node_packages(&packages)?;
     run(Command::new("node").current_dir(root()).arg("test-vectors/check/sse.mjs").arg(&packages))
+}
+
+/// The vendors' Python SDKs and our providers read the same streams of the scripted model server.
+pub fn run_sdks() -> Result<()> {
+    let environment = target().join("oracles/python");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "openai", "anthropic"]))?;
+    }
+    cargo(&["build", "--package", "hanzo-providers", "--examples"])?;
+    let examples = target().join("debug/examples");
+    run(Command::new(&python)
+        .current_dir(root())
+        .arg("crates/hanzo-providers/tests/oracle/sdk.py")
+        .arg(examples.join("scripted_server"))
+        .arg(examples.join("stream_events")))
 }
 
 /// The file tools against the programs they are measured by: codex for the `*** Begin Patch` grammar, ripgrep for searches.
@@ -49,6 +66,50 @@ fn find_codex(directory: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// The `test` tool with the test runners that have to be installed. Those of Python and Node are installed here; go, ctest and
+/// nextest come with the system, and are missed when they are not there.
+pub fn test_runners() -> Result<()> {
+    let directory = target().join("oracles/runners");
+    std::fs::create_dir_all(&directory)?;
+    let python = directory.join("python");
+    if !python.join("bin/pytest").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        run(Command::new(python.join("bin/python")).args(["-m", "pip", "install", "--quiet", "pytest"]))?;
+    }
+    if !directory.join("node_modules/.bin/vitest").exists() {
+        std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+        run(Command::new("npm").current_dir(&directory).args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "vitest",
+            "jest",
+        ]))?;
+    }
+    let directory = directory.to_string_lossy().into_owned();
+    cargo_with(
+        &["test", "--package", "hanzo-tools", "--test", "it", "--", "oracle_runners::"],
+        &[("HANZO_TEST_RUNNERS", &directory)],
+    )
+}
+
+/// Types fresh cases into Vim and Neovim and holds the editing core against what they did.
+pub fn vim() -> Result<()> {
+    let cases = target().join("oracles/vim-cases.json");
+    std::fs::create_dir_all(target().join("oracles"))?;
+    run(Command::new("python3")
+        .current_dir(root())
+        .arg("crates/hanzo-tui/tests/oracle/generate.py")
+        .args(["--count", "1200", "--seed", "5", "--out"])
+        .arg(&cases))
+    .context("hint: this needs the programs vim (with +channel) and nvim")?;
+    cargo_with(
+        &["test", "--package", "hanzo-tui", "--test", "it", "vim_oracle_cases"],
+        &[("HANZO_VIM_CASES", &cases.to_string_lossy())],
+    )
 }
 
 fn install_node_packages(directory: &Path) -> Result<()> {

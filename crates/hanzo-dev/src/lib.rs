@@ -4,7 +4,10 @@
 pub mod cli;
 mod commands;
 pub mod exit;
+pub mod headless;
 mod output;
+mod policy;
+pub mod root;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod spawner;
@@ -49,7 +52,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let global = &cli.global;
     match &cli.command {
-        Command::Setup { project, local } => commands::setup::run(global, *project, *local, printer)?,
+        Command::Setup { project, local, probe } => {
+            let wanted = commands::setup::Wanted { project: *project, local: *local, probe };
+            commands::setup::run(global, &wanted, printer)?;
+        }
         Command::Config(command) => commands::config::run(global, command, printer)?,
         Command::Permissions(command) => commands::permissions::run(global, command, printer)?,
         Command::Sandbox { explain, json, write, network, timeout, command } => {
@@ -59,6 +65,22 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
                 true => commands::sandbox::explain(global, &overrides, *json, printer),
                 false => commands::sandbox::run(global, &overrides, command, printer),
             };
+        }
+        Command::Run(args) => return commands::run::run(global, args),
+        Command::Demo { keep } => return commands::demo::demo(global, keep.as_deref(), printer),
+        Command::Replay { file, output_format } => {
+            return commands::demo::replay(global, file, *output_format);
+        }
+        Command::Threads(command) => commands::threads::run(global, command, printer)?,
+        Command::Audit(args) => commands::audit::run(global, args, printer)?,
+        Command::Tool { tool, action, json, posture } => {
+            let wanted = commands::tool::Wanted {
+                tool: tool.as_deref(),
+                action: action.as_deref(),
+                json: json.as_deref(),
+                posture: posture.map(Into::into),
+            };
+            return commands::tool::run(global, &wanted, printer);
         }
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,

@@ -34,6 +34,13 @@ impl Printer {
         Ok(writeln!(self.data)?)
     }
 
+    /// Something to say that is not the data and needs no attention.
+    pub fn note(&mut self, text: &str) {
+        // What was printed before should stand before it.
+        let _ = self.data.flush();
+        let _ = writeln!(self.messages, "{}", printable(text));
+    }
+
     /// Something to know that is not the data.
     pub fn warning(&mut self, text: &str) {
         self.message("warning", text);

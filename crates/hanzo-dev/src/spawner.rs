@@ -13,9 +13,10 @@ use hanzo_protocol::spawn::{
 };
 use hanzo_sandbox::Network;
 use hanzo_sandbox::jail::{
-    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailedChild, Limit,
-    PtySize, Waiter,
+    self, Command, DenialKind, ExitReport, ExitStatus, Io, Jail, JailConfig, JailError, JailSite,
+    JailedChild, Limit, PtySize, Waiter,
 };
+use tokio::net::unix::pipe;
 
 /// Starts processes in one jail: they share its loopback and its `/tmp`, and end with it.
 pub struct JailSpawner {
@@ -28,6 +29,12 @@ impl JailSpawner {
     pub fn start(config: JailConfig) -> Result<Self, SpawnError> {
         let network = config.network;
         Ok(Self { jail: Jail::start(config).map_err(spawn_error)?, network })
+    }
+
+    /// Builds the jail at a place that was made before.
+    pub fn build(site: JailSite) -> Result<Self, SpawnError> {
+        let network = site.config().network;
+        Ok(Self { jail: site.build().map_err(spawn_error)?, network })
     }
 
     fn start_process(&self, request: SpawnRequest) -> Result<JailProcess, SpawnError> {
@@ -52,7 +59,7 @@ impl JailSpawner {
             stderr: file(child.stderr.take()),
             terminal: child.terminal.as_ref().and_then(|end| end.try_clone().ok()).map(File::from),
         };
-        Ok(JailProcess { child, streams })
+        Ok(JailProcess { child, streams, watch: None })
     }
 }
 
@@ -75,6 +82,40 @@ impl Spawner for JailSpawner {
 struct JailProcess {
     child: JailedChild,
     streams: ProcessStreams,
+    /// Made by the first wait and kept: whoever watches several things at once waits again and again.
+    watch: Option<Watch>,
+}
+
+/// Knows when a process is over.
+enum Watch {
+    /// The runtime listens to the process's socket. It is no pipe, but it is never read through this: the runtime only has
+    /// to tell that there is something.
+    Runtime(pipe::Receiver),
+    /// Where there is no runtime, a thread sleeps on the descriptor.
+    Thread(Signal),
+}
+
+impl Watch {
+    fn new(child: &JailedChild) -> Result<Self, SpawnError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return child.waiter().map(|waiter| Self::Thread(Signal::when(waiter))).map_err(spawn_error);
+        }
+        let socket = child.exit_fd().try_clone_to_owned();
+        let listener = socket.and_then(pipe::Receiver::from_owned_fd_unchecked);
+        listener.map(Self::Runtime).map_err(|error| SpawnError::Confinement(error.to_string()))
+    }
+
+    async fn over(&self) -> Result<(), SpawnError> {
+        match self {
+            Self::Runtime(socket) => {
+                socket.readable().await.map_err(|error| SpawnError::Confinement(error.to_string()))
+            }
+            Self::Thread(signal) => {
+                signal.clone().await;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Process for JailProcess {
@@ -85,8 +126,11 @@ impl Process for JailProcess {
     fn wait(&mut self) -> BoxFuture<'_, Result<ProcessEnd, SpawnError>> {
         Box::pin(async move {
             if self.child.try_wait().map_err(spawn_error)?.is_none() {
-                let waiter = self.child.waiter().map_err(spawn_error)?;
-                Signal::when(waiter).await;
+                let watch = match self.watch.take() {
+                    Some(watch) => watch,
+                    None => Watch::new(&self.child)?,
+                };
+                self.watch.insert(watch).over().await?;
             }
             self.child.wait().map(|report| process_end(&report)).map_err(spawn_error)
         })
@@ -94,6 +138,16 @@ impl Process for JailProcess {
 
     fn kill(&mut self) {
         self.child.kill();
+    }
+
+    fn signal(&mut self, signal: i32) -> Result<(), SpawnError> {
+        match u8::try_from(signal) {
+            Ok(number @ 1..=31) => {
+                self.child.signal(number);
+                Ok(())
+            }
+            _ => Err(SpawnError::Unsupported(format!("sending signal {signal}"))),
+        }
     }
 
     fn resize(&mut self, rows: u16, columns: u16) -> Result<(), SpawnError> {

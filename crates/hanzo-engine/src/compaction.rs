@@ -183,7 +183,7 @@ fn paragraph(message: &Message, longest: usize) -> String {
 }
 
 /// The transcript in at most `room` characters: with shorter and shorter texts, then with only the newest messages.
-fn shortened(messages: &[Message], room: usize) -> String {
+pub(crate) fn shortened(messages: &[Message], room: usize) -> String {
     let lengths = std::iter::successors(Some(room / 2), |length| Some(length / 2));
     let texts = std::iter::once(usize::MAX).chain(lengths.take_while(|length| *length >= SHORTEST_TEXT));
     let fits = |text: &String| text.chars().count() <= room;

@@ -1,31 +1,85 @@
 //! One user input until the agent rests: ask the model, run the calls it makes, tell it what came of them, and ask again
 //! (seed 004 §3.4). Who talks to the model, who runs tools and who consents is passed in (seed 000 §2).
 //!
+//! There is one loop, `drive`. A thread of the engine is one thing it can drive; [`TurnLoop`] is the other: the same
+//! loop over a plain list of messages, for programs that want nothing but the three roles.
+//!
 //! The conversation is valid for the next request whenever [`TurnLoop::run`] is over, be it by success, by an error or
 //! because its future was dropped: no call of the model is ever without an answer.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::sync::Arc;
 
-use hanzo_protocol::BoxStream;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::{
-    ApiError, Effort, Message, ModelRequest, Reasoning, StopReason, StreamEvent, ToolCall, ToolSchema,
+    ApiError, Effort, Message, ModelRequest, StopReason, StreamEvent, ToolCall, ToolSchema,
 };
 use hanzo_protocol::roles::{ApiClient, PermissionDecision, PermissionPrompter};
 use hanzo_protocol::tool::{ToolExecutor, ToolResult};
 use hanzo_protocol::usage::Usage;
 use serde_json::Value;
 
+use crate::answer::{Answer, Heard, next};
 use crate::compaction::SessionCompactor;
-
-/// What a call is answered with when the turn was interrupted before it was done.
-const INTERRUPTED: &str =
-    "interrupted: the turn was cancelled before this call was done; it may have run in part";
+use crate::thread::conversation::{INTERRUPTED, text_of};
 
 /// Sees each event of the model's stream as it arrives.
 pub type Observer<'a> = &'a mut (dyn FnMut(&StreamEvent) + Send);
+
+/// What a turn is made of. Both methods leave a conversation that is valid for the next request, also when they fail.
+pub(crate) trait Steps: Send {
+    /// Why a step fails.
+    type Error;
+    /// Why a turn ends.
+    type End: From<EndReason>;
+    /// A call of the model that is ready to be run.
+    type Call: Send;
+
+    /// Sends the conversation and adds the answer to it.
+    fn ask(&mut self) -> impl Future<Output = Result<Asked<Self::Call, Self::End>, Self::Error>> + Send;
+
+    /// Runs the calls of the answer and adds their results.
+    fn answer(
+        &mut self,
+        calls: Vec<Self::Call>,
+    ) -> impl Future<Output = Result<Option<Self::End>, Self::Error>> + Send;
+
+    /// Whether there is something to tell a model that rests, so that it is asked once more.
+    fn has_more(&self) -> bool {
+        false
+    }
+}
+
+/// What asking led to.
+pub(crate) enum Asked<Call, End> {
+    /// Calls to run.
+    Calls(Vec<Call>),
+    /// The model made none, and this is why it stopped.
+    Rests(StopReason),
+    /// The model was not asked.
+    Ends(End),
+}
+
+/// Runs a turn: steps until the model rests, a step ends it, or there have been `max_steps`, where 0 is no limit.
+pub(crate) async fn drive<S: Steps>(steps: &mut S, max_steps: u32) -> Result<(S::End, u32), S::Error> {
+    let mut taken = 0;
+    loop {
+        taken += 1;
+        match steps.ask().await? {
+            Asked::Calls(calls) => {
+                if let Some(end) = steps.answer(calls).await? {
+                    return Ok((end, taken));
+                }
+            }
+            Asked::Rests(_) if steps.has_more() => {}
+            Asked::Rests(stop) => return Ok((EndReason::Answered(stop).into(), taken)),
+            Asked::Ends(end) => return Ok((end, taken - 1)),
+        }
+        if taken == max_steps {
+            return Ok((EndReason::StepLimit.into(), taken));
+        }
+    }
+}
 
 /// What stays the same for every request of a turn.
 #[derive(Debug, Clone, Default)]
@@ -79,15 +133,7 @@ pub enum TurnError {
     CutOff,
 }
 
-/// What a model said in one step.
-#[derive(Debug, Default)]
-struct Answer {
-    text: String,
-    reasoning: Vec<Reasoning>,
-    calls: Vec<ToolCall>,
-}
-
-/// Runs turns.
+/// Runs turns over a list of messages.
 pub struct TurnLoop {
     api: Arc<dyn ApiClient>,
     tools: Arc<dyn ToolExecutor>,
@@ -120,55 +166,9 @@ impl TurnLoop {
         thread: ThreadId,
         observer: Observer<'_>,
     ) -> Result<TurnOutcome, TurnError> {
-        let mut usage = Usage::default();
-        let mut steps = 0;
-        loop {
-            steps += 1;
-            let (answer, stop, used) = self.ask(messages, observer).await?;
-            usage += used;
-            let calls = append(messages, answer);
-            if calls.is_empty() {
-                return Ok(TurnOutcome { reason: EndReason::Answered(stop), usage, steps });
-            }
-            self.answer_calls(messages, calls, thread).await;
-            if steps == self.options.max_steps {
-                return Ok(TurnOutcome { reason: EndReason::StepLimit, usage, steps });
-            }
-        }
-    }
-
-    /// Sends the conversation and collects the answer. Of an answer that breaks off, the text stays in the
-    /// conversation, for the user has seen it; unless there were calls, which nobody is going to run.
-    async fn ask(
-        &self,
-        messages: &mut Vec<Message>,
-        observer: Observer<'_>,
-    ) -> Result<(Answer, StopReason, Usage), TurnError> {
-        if let Some(compactor) = &self.options.compactor
-            && compactor.needs_compaction(messages)
-        {
-            *messages = compactor.compact(messages).messages;
-        }
-        let mut stream = self.api.send_message(&self.request(messages));
-        let mut answer = Answer::default();
-        let error = loop {
-            let Some(event) = next(&mut stream).await else { break TurnError::CutOff };
-            observer(&event);
-            match event {
-                StreamEvent::ContentDelta { text } => answer.text.push_str(&text),
-                // What is worth keeping comes again as a complete piece.
-                StreamEvent::ReasoningDelta { .. } => {}
-                StreamEvent::Reasoning(reasoning) => answer.reasoning.push(reasoning),
-                StreamEvent::ToolUse(call) => answer.calls.push(call),
-                StreamEvent::MessageStop { reason, usage } => return Ok((answer, reason, usage)),
-                StreamEvent::Error(error) => break error.into(),
-            }
-        };
-        if answer.calls.is_empty() {
-            // A vendor takes its own reasoning back only whole.
-            append(messages, Answer { reasoning: Vec::new(), ..answer });
-        }
-        Err(error)
+        let mut running = Running { roles: self, messages, thread, observer, usage: Usage::default() };
+        let (reason, steps) = drive(&mut running, self.options.max_steps).await?;
+        Ok(TurnOutcome { reason, usage: running.usage, steps })
     }
 
     fn request(&self, messages: &[Message]) -> ModelRequest {
@@ -179,14 +179,6 @@ impl TurnLoop {
             temperature: self.options.temperature,
             max_tokens: self.options.max_tokens,
             effort: self.options.effort,
-        }
-    }
-
-    async fn answer_calls(&self, messages: &mut Vec<Message>, calls: Vec<ToolCall>, thread: ThreadId) {
-        let mut open = OpenCalls { messages, calls: calls.into() };
-        while let Some(call) = open.calls.front() {
-            let result = self.answer_call(call, thread).await;
-            open.answer(text_of(result));
         }
     }
 
@@ -202,6 +194,62 @@ impl TurnLoop {
                 ToolResult::failure(format!("blocked: nobody could decide whether `{}` may run", call.name))
             }
         }
+    }
+}
+
+/// A turn over a list of messages while it runs.
+struct Running<'a> {
+    roles: &'a TurnLoop,
+    messages: &'a mut Vec<Message>,
+    thread: ThreadId,
+    observer: Observer<'a>,
+    usage: Usage,
+}
+
+impl Steps for Running<'_> {
+    type Error = TurnError;
+    type End = EndReason;
+    type Call = ToolCall;
+
+    /// Of an answer that breaks off, the text stays in the conversation, for the user has seen it; unless there were
+    /// calls, which nobody is going to run.
+    async fn ask(&mut self) -> Result<Asked<ToolCall, EndReason>, TurnError> {
+        if let Some(compactor) = &self.roles.options.compactor
+            && compactor.needs_compaction(self.messages)
+        {
+            *self.messages = compactor.compact(self.messages).messages;
+        }
+        let mut stream = self.roles.api.send_message(&self.roles.request(self.messages));
+        let mut answer = Answer::default();
+        let error = loop {
+            let Some(event) = next(&mut stream).await else { break TurnError::CutOff };
+            (self.observer)(&event);
+            match answer.hear(event) {
+                Heard::More => {}
+                Heard::Complete(reason, usage) => {
+                    self.usage += usage;
+                    let calls = answer.calls.clone();
+                    self.messages.extend(answer.message());
+                    let rests = calls.is_empty();
+                    return Ok(if rests { Asked::Rests(reason) } else { Asked::Calls(calls) });
+                }
+                Heard::Failed(error) => break error.into(),
+            }
+        };
+        if answer.calls.is_empty() {
+            // A vendor takes its own reasoning back only whole.
+            self.messages.extend(Answer { reasoning: Vec::new(), ..answer }.message());
+        }
+        Err(error)
+    }
+
+    async fn answer(&mut self, calls: Vec<ToolCall>) -> Result<Option<EndReason>, TurnError> {
+        let mut open = OpenCalls { messages: self.messages, calls: calls.into() };
+        while let Some(call) = open.calls.front() {
+            let result = self.roles.answer_call(call, self.thread).await;
+            open.answer(text_of(&result));
+        }
+        Ok(None)
     }
 }
 
@@ -228,34 +276,10 @@ impl Drop for OpenCalls<'_> {
     }
 }
 
-async fn next(stream: &mut BoxStream<'static, StreamEvent>) -> Option<StreamEvent> {
-    poll_fn(|context| stream.as_mut().poll_next(context)).await
-}
-
-/// Adds an answer to the conversation and returns the calls it makes. An answer that says and does nothing is left out,
-/// because vendors refuse an assistant message without content.
-fn append(messages: &mut Vec<Message>, answer: Answer) -> Vec<ToolCall> {
-    let Answer { text, reasoning, calls } = answer;
-    if !text.trim().is_empty() || !calls.is_empty() {
-        let message = Message::assistant(text).with_tool_calls(calls.clone());
-        messages.push(Message { reasoning, ..message });
-    }
-    calls
-}
-
 fn parse_arguments(arguments: &str) -> Result<Value, String> {
     match serde_json::from_str(arguments) {
         Ok(input @ Value::Object(_)) => Ok(input),
         Ok(_) => Err("the call was not run: its arguments must be a JSON object".to_owned()),
         Err(fault) => Err(format!("the call was not run: its arguments are not valid JSON ({fault})")),
-    }
-}
-
-/// What the model reads. The reason of a failure is always part of it, whatever the tool put into its output.
-fn text_of(result: ToolResult) -> String {
-    match result.error {
-        Some(error) if result.output.is_empty() => error,
-        Some(error) if !result.output.contains(&error) => format!("{error}\n{}", result.output),
-        _ => result.output,
     }
 }

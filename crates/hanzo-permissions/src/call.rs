@@ -342,7 +342,7 @@ impl CommandSubject<'_> {
 }
 
 const PATH_KEYS: &[&str] =
-    &["uri", "path", "file_path", "notebook_path", "filePath", "file", "paths", "uris"];
+    &["uri", "path", "file_path", "notebook_path", "filePath", "file", "paths", "uris", "file_paths"];
 const SOURCE_KEYS: &[&str] = &["source", "source_path", "src", "from", "old_path"];
 const TARGET_KEYS: &[&str] =
     &["destination", "destination_path", "dest", "dst", "to", "new_path", "target", "output"];
@@ -352,6 +352,15 @@ fn extract<'a>(call: &Call<'a>, action: &Action, into: &mut Vec<Subject<'a>>) {
     match action.subjects {
         Subjects::None => {}
         Subjects::Command => commands(call, into),
+        Subjects::Runner => {
+            commands(call, into);
+            if into.len() == before {
+                into.push(Subject::Unknown {
+                    raw: Cow::Borrowed("the project's test runner"),
+                    reason: "the command is the one the project's files choose",
+                });
+            }
+        }
         Subjects::Path => paths(call, PATH_KEYS, Extent::Entry, into),
         Subjects::Tree => paths(call, PATH_KEYS, Extent::Tree, into),
         Subjects::Move => {

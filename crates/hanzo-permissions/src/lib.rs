@@ -52,5 +52,5 @@ pub use rule::{Rule, RuleError};
 pub use scope::{Lifetime, Offer, ScopeKind, offers};
 pub use shell::Opaque;
 pub use source::{FullRule, PolicySource, PolicyTable, RuleSpec};
-pub use tools::{Access, Family};
+pub use tools::{Access, Family, names_of};
 pub use verdict::{Decision, strictest};

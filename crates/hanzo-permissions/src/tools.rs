@@ -55,6 +55,8 @@ pub enum Access {
 pub(crate) enum Subjects {
     /// `command`: a string or an argv array.
     Command,
+    /// `command`, or the test runner that the project's files choose.
+    Runner,
     /// One file or directory.
     Path,
     /// A file or directory with all that is in it.
@@ -116,6 +118,7 @@ static ACTIONS: &[Action] = &[
             "run_shell_command",
             "execute_command",
             "shell_exec",
+            "shell_command",
             "zsh",
             "cmd",
         ],
@@ -133,6 +136,7 @@ static ACTIONS: &[Action] = &[
             "multi_edit",
             "multiedit",
             "file_edit",
+            "str_replace",
             "notebook_edit",
             "edit_notebook",
             "delete_symbol",
@@ -171,13 +175,13 @@ static ACTIONS: &[Action] = &[
     action("fs.cp", EDIT, Writer, Subjects::Move, &["copy_file", "fs.copy"]),
     action("fs.mkdir", EDIT, Writer, Subjects::Path, &["create_directory", "mkdir"]),
     action("fs.read", READ, Reader, Subjects::Path, &["read_file", "read", "file_read", "cat"]),
-    action("fs.stat", READ, Reader, Subjects::Path, &["stat"]),
+    action("fs.stat", READ, Reader, Subjects::Path, &["stat", "fs.info"]),
     action(
         "fs.list",
         READ,
         Reader,
         Subjects::Names,
-        &["ls", "glob", "list_directory", "list_dir", "file_list", "tree", "find"],
+        &["ls", "glob", "list_directory", "list_dir", "file_list", "tree", "find", "fs.tree", "fs.find"],
     ),
     action(
         "fs.search_text",
@@ -208,10 +212,20 @@ static ACTIONS: &[Action] = &[
     action("vcs.apply", EDIT, Writer, Subjects::Patch, &[]),
     action("proc.ps", None, Reader, Subjects::None, &[]),
     action("proc.logs", None, Reader, Subjects::None, &[]),
-    action("test.list", None, Reader, Subjects::None, &[]),
+    action("test.run", BASH, Writer, Subjects::Runner, &[]),
+    action("test.list", READ, Reader, Subjects::Path, &[]),
     action("test.status", None, Reader, Subjects::None, &[]),
-    action("ws.detect", None, Reader, Subjects::None, &[]),
+    action("ws.detect", READ, Reader, Subjects::Path, &[]),
     action("ws.capabilities", None, Reader, Subjects::None, &[]),
+    action("think.think", None, Reader, Subjects::None, &[]),
+    action("think.critic", None, Reader, Subjects::None, &[]),
+    action("think.review", READ, Reader, Subjects::Path, &[]),
+    action("mode.list", None, Reader, Subjects::None, &[]),
+    action("mode.show", None, Reader, Subjects::None, &[]),
+    action("mode.current", None, Reader, Subjects::None, &[]),
+    // It only takes away, so nobody has to be asked.
+    action("mode.activate", None, Reader, Subjects::None, &[]),
+    action("mode.leave", None, Writer, Subjects::None, &[]),
     action("memory.remember", None, Writer, Subjects::None, &["remember", "memory.create", "memory.update"]),
     action("memory.forget", None, Writer, Subjects::None, &["forget", "memory.delete"]),
     action(
@@ -228,6 +242,17 @@ static ACTIONS: &[Action] = &[
 /// The action called `name`, by its canonical id or by an alias.
 pub(crate) fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|a| a.id == name).or_else(|| ACTIONS.iter().find(|a| a.aliases.contains(&name)))
+}
+
+/// Every name by which the action `id` can be called: its canonical id and its aliases. Empty for actions the crate does not know.
+///
+/// ```
+/// assert!(hanzo_permissions::names_of("proc.exec").contains(&"bash"));
+/// ```
+pub fn names_of(id: &str) -> Vec<&'static str> {
+    find(id)
+        .map(|action| std::iter::once(action.id).chain(action.aliases.iter().copied()).collect())
+        .unwrap_or_default()
 }
 
 /// The names that are read from every `tool.action` of which the tool part is known.
@@ -259,7 +284,7 @@ pub(crate) fn needs_fresh_approval(id: &str) -> bool {
 
 /// Calls that *are* a question to the user: no posture may answer them.
 pub(crate) fn is_user_decision(id: &str) -> bool {
-    matches!(id, "ui.ask" | "plan.exit")
+    matches!(id, "ui.ask" | "plan.exit" | "mode.leave")
 }
 
 /// Every way to read `mcp__server__tool` as a server and a tool.

@@ -63,6 +63,10 @@ pub enum Taint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most items are calls; a box would cost an allocation each and save nothing"
+)]
 pub enum ItemContent {
     /// What the user said, references already resolved.
     UserMessage {
@@ -96,6 +100,10 @@ pub enum ItemContent {
         folded: u64,
         /// How many tokens smaller the next request is.
         tokens_saved: u64,
+        /// The item before which the digest is told to the model: the first of those that were recent enough to keep.
+        /// None puts it where it stands in the thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<ItemId>,
     },
     /// The prompt's prefix changed, so the vendor's cache starts anew.
     PrefixBreak {
@@ -126,6 +134,10 @@ pub struct ToolCallItem {
     pub call_id: ToolCallId,
     /// The canonical `tool.action`, or the namespaced name of an MCP tool.
     pub tool: String,
+    /// The name it was called by, where that is not the part of `tool` before the dot. A model has to see its own words
+    /// again, and nothing else, in the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_as: Option<String>,
     /// The arguments as the model wrote them.
     pub arguments: String,
     /// What the call does to the world, once that is known.
@@ -144,6 +156,14 @@ pub struct ToolCallItem {
     /// How long it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+}
+
+impl ToolCallItem {
+    /// The name the model called.
+    pub fn called_name(&self) -> &str {
+        let plain = || self.tool.split_once('.').map_or(self.tool.as_str(), |(tool, _)| tool);
+        self.called_as.as_deref().unwrap_or_else(plain)
+    }
 }
 
 /// How far a tool call got.
@@ -335,6 +355,7 @@ mod tests {
             content: ItemContent::ToolCall(ToolCallItem {
                 call_id: ToolCallId::new("call_1"),
                 tool: "fs.read".into(),
+                called_as: None,
                 arguments: "{}".into(),
                 effect: Some(Effect::Read),
                 status: ToolCallStatus::Completed,

@@ -1,7 +1,8 @@
 //! The types and traits every part of hanzo-dev speaks, and nothing else: no I/O, no vendor.
 //!
 //! * [`message`]: what is said to a model and what it answers.
-//! * [`tool`], [`envelope`], [`primitives`]: the tool contract. [`render`]: what a model reads of it.
+//! * [`tool`], [`envelope`], [`primitives`]: the tool contract. [`render`]: what a model reads of it. [`narrowing`]: what a
+//!   thread can be confined to.
 //! * [`item`], [`event`], [`engine`]: the engine API, thread → turn → item.
 //! * [`roles`]: what a turn needs filled. [`spawn`]: how processes are started. [`blob`]: where content is kept.
 //! * [`ids`], [`usage`]: identifiers, tokens and money.
@@ -16,6 +17,7 @@ pub mod event;
 pub mod ids;
 pub mod item;
 pub mod message;
+pub mod narrowing;
 pub mod primitives;
 pub mod render;
 pub mod roles;

@@ -287,6 +287,8 @@ pub enum ApiErrorKind {
     Network,
     /// The answer made no sense as the vendor's format.
     Malformed,
+    /// It is not the vendor's fault: something failed on this machine, such as a full disk.
+    Local,
 }
 
 impl ApiErrorKind {
@@ -367,10 +369,12 @@ mod tests {
 
     #[test]
     fn only_failures_that_may_pass_are_worth_another_try() {
-        use ApiErrorKind::{Auth, BadRequest, ContextOverflow, Malformed, Network, Overloaded, Quota, Rate};
+        use ApiErrorKind::{
+            Auth, BadRequest, ContextOverflow, Local, Malformed, Network, Overloaded, Quota, Rate,
+        };
         assert!([Rate, Overloaded, Network].into_iter().all(ApiErrorKind::is_transient));
         assert!(
-            ![Auth, Quota, ContextOverflow, BadRequest, Malformed]
+            ![Auth, Quota, ContextOverflow, BadRequest, Malformed, Local]
                 .into_iter()
                 .any(ApiErrorKind::is_transient)
         );

@@ -153,8 +153,12 @@ pub struct ContentHash(String);
 impl ContentHash {
     /// The hash of `content`.
     pub fn of(content: &[u8]) -> Self {
+        Self::from_digest(&Sha256::digest(content))
+    }
+
+    fn from_digest(digest: &[u8]) -> Self {
         let mut text = String::from("sha256:");
-        for byte in Sha256::digest(content) {
+        for byte in digest {
             write!(text, "{byte:02x}").expect("writing to a string does not fail");
         }
         Self(text)
@@ -163,6 +167,30 @@ impl ContentHash {
     /// The hash as text, prefix included.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Makes the hash of content that comes in pieces.
+///
+/// ```
+/// # use hanzo_protocol::primitives::{ContentHash, ContentHasher};
+/// let mut hasher = ContentHasher::default();
+/// hasher.update(b"a");
+/// hasher.update(b"bc");
+/// assert_eq!(hasher.finish(), ContentHash::of(b"abc"));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ContentHasher(Sha256);
+
+impl ContentHasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The hash of all pieces.
+    pub fn finish(self) -> ContentHash {
+        ContentHash::from_digest(&self.0.finalize())
     }
 }
 

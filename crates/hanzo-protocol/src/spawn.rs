@@ -110,6 +110,11 @@ pub trait Process: Send {
     /// Kills it and all it started.
     fn kill(&mut self);
 
+    /// Sends it and all it started a signal, by its number on this system. A process is free to ignore it.
+    fn signal(&mut self, signal: i32) -> Result<(), SpawnError> {
+        Err(SpawnError::Unsupported(format!("sending signal {signal}")))
+    }
+
     /// Tells its terminal another size.
     fn resize(&mut self, rows: u16, columns: u16) -> Result<(), SpawnError>;
 
@@ -184,4 +189,7 @@ pub enum SpawnError {
     /// The confinement could not be made, and nothing was run outside it instead.
     #[error("cannot confine the process: {0}")]
     Confinement(String),
+    /// What starts the processes cannot do this.
+    #[error("{0} is not supported here")]
+    Unsupported(String),
 }

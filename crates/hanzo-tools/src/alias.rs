@@ -175,7 +175,17 @@ impl AliasTool {
         let Value::Object(members) = arguments else { return arguments.clone() };
         let mut members = (self.map)(members.clone());
         members.insert("action".into(), self.action.clone().into());
+        if self.is_shell() {
+            // Other vocabularies wait longer for a command than `proc.exec` does (C22).
+            let wait = self.tool.host().options.proc.bash_wait();
+            members.entry("wait").or_insert_with(|| json!(wait.as_secs_f64()));
+        }
         members.into()
+    }
+
+    /// Whether it is `bash`, `shell` and so on, and not another spelling of `proc.exec`.
+    fn is_shell(&self) -> bool {
+        self.tool.name() == "proc" && self.action == "exec" && !self.schema.name.starts_with("proc")
     }
 }
 

@@ -2,13 +2,20 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ReachConfinement;
 use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
+use crate::mode::Modes;
+use crate::proc::{Jobs, ProcOptions};
+use crate::registry::Selection;
+use crate::test::Runs;
+use crate::think::Notes;
 
 /// What the tools of one thread share: where they work, how they start programs, where they keep content.
 pub struct Host {
@@ -24,6 +31,16 @@ pub struct Host {
     pub options: ToolOptions,
     /// What the thread has read and written.
     pub ledger: Ledger,
+    /// The processes it started. They end with the host, detached ones excepted.
+    pub jobs: Jobs,
+    /// The test runs among them.
+    pub runs: Runs,
+    /// What was thought.
+    pub notes: Notes,
+    /// The modes that are active. The gate asks it too, as a [`Narrowing`](hanzo_protocol::narrowing::Narrowing).
+    pub modes: Arc<Modes>,
+    /// Which tools the thread has, once they are made.
+    pub(crate) selection: OnceLock<Selection>,
 }
 
 impl Host {
@@ -34,7 +51,33 @@ impl Host {
         blobs: Arc<dyn BlobStore>,
         options: ToolOptions,
     ) -> Self {
-        Self { workspace, spawner, outside: None, blobs, options, ledger: Ledger::default() }
+        let jobs = Jobs::new(options.proc.jobs.clone());
+        let modes = Arc::new(Modes::new(workspace.path(), options.modes_dir.clone()));
+        Self {
+            workspace,
+            spawner,
+            outside: None,
+            blobs,
+            options,
+            ledger: Ledger::default(),
+            jobs,
+            runs: Runs::default(),
+            notes: Notes::default(),
+            modes,
+            selection: OnceLock::new(),
+        }
+    }
+
+    /// What starts the programs of a call. The gate has asked the user about one that leaves the sandbox.
+    pub(crate) fn spawner_for(&self, confinement: ReachConfinement) -> Result<&Arc<dyn Spawner>, ToolError> {
+        match (confinement, &self.outside) {
+            (ReachConfinement::Inside, _) => Ok(&self.spawner),
+            (ReachConfinement::Outside, Some(outside)) => Ok(outside),
+            (ReachConfinement::Outside, None) => {
+                let text = "nothing can run outside the sandbox here; leave `unconfined` out";
+                Err(ToolError::new(ErrorCode::Unsupported, text))
+            }
+        }
     }
 
     /// The same host with a way out of the sandbox.
@@ -57,11 +100,15 @@ pub struct ToolOptions {
     /// Where the tools keep what must outlive them: journals of edits under way, and locks. In the user's data directory, not
     /// in the workspace: nothing of ours may end up in a commit.
     pub data_dir: PathBuf,
+    /// How programs are run.
+    pub proc: ProcOptions,
+    /// Where the user keeps modes of their own.
+    pub modes_dir: Option<PathBuf>,
 }
 
 impl ToolOptions {
     /// The usual choices, with state in `data_dir`.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into() }
+        Self { data_dir: data_dir.into(), proc: ProcOptions::default(), modes_dir: None }
     }
 }

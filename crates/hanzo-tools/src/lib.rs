@@ -4,6 +4,8 @@
 //! * [`host`]: what the tools of one thread share.
 //! * [`code`]: symbols, definitions, trees.
 //! * [`fs`]: files, and [`search`] in them.
+//! * [`proc`]: programs; [`vcs`]: git; [`mod@test`]: test runners.
+//! * [`ws`]: what the workspace is; [`think`]: a scratchpad; [`mode`]: keeping to some actions.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
 
@@ -13,9 +15,16 @@ pub mod contract;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+pub mod mode;
 mod patch;
+pub mod proc;
+mod project;
 pub mod registry;
 pub mod search;
+pub mod test;
+pub mod think;
+pub mod vcs;
+pub mod ws;
 
 pub use host::{Host, ToolOptions};
 pub use registry::{Profile, Selection, toolset, unified};

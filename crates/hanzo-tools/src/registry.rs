@@ -1,6 +1,6 @@
 //! Which tools there are, and the set a thread gets.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hanzo_protocol::tool::{Tool, ToolSet};
 
@@ -9,12 +9,25 @@ use crate::contract::{ToolBuilder, UnifiedTool};
 use crate::host::Host;
 
 /// The built-in tools, in the order in which they are advertised. A new tool is registered by a line here.
-const BUILT_IN: &[fn() -> ToolBuilder] = &[crate::fs::tool, crate::code::tool];
+const BUILT_IN: &[fn() -> ToolBuilder] = &[
+    crate::fs::tool,
+    crate::proc::tool,
+    crate::code::tool,
+    crate::vcs::tool,
+    crate::test::tool,
+    crate::ws::tool,
+    crate::think::tool,
+    crate::mode::tool,
+];
+
+/// The tools a model is shown unless `enabled` says which. The others can be called, and cost nothing in every request.
+const SHOWN: &[&str] = &["fs", "proc", "code", "vcs", "test"];
 
 /// Which tools a thread gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Names of tools (`fs`), actions (`fs.read`) or aliases (`read_file`) to leave in; empty for all.
+    /// Names of tools (`fs`), actions (`fs.read`) or aliases (`read_file`) to leave in; empty for all, of which the usual ones
+    /// are listed.
     pub enabled: Vec<String>,
     /// Which names are listed.
     pub profile: Profile,
@@ -56,6 +69,11 @@ impl Selection {
         self.enabled.iter().map(String::as_str).filter(|entry| !known(entry)).collect()
     }
 
+    /// Whether a model is told of the tool.
+    fn lists(&self, tool: &str) -> bool {
+        !self.enabled.is_empty() || SHOWN.contains(&tool)
+    }
+
     fn has(&self, tool: &str, action: &str) -> bool {
         self.enabled.is_empty()
             || self.enabled.iter().any(|entry| {
@@ -72,6 +90,22 @@ fn split(id: &str) -> (&str, Option<&str>) {
 /// All unified tools.
 pub fn unified(host: &Arc<Host>) -> Vec<Arc<UnifiedTool>> {
     selected(host, &Selection::default())
+}
+
+/// The names of the tools of the thread of `host`, without making them.
+pub(crate) fn chosen_names(host: &Host) -> impl Iterator<Item = &'static str> {
+    static NAMES: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| BUILT_IN.iter().map(|make| make().name()).collect());
+    let selection = host.selection.get();
+    NAMES.iter().copied().filter(move |tool| {
+        let names = |entry: &String| split(alias::canonical(entry).unwrap_or(entry)).0 == *tool;
+        selection.is_none_or(|chosen| chosen.enabled.is_empty() || chosen.enabled.iter().any(names))
+    })
+}
+
+/// The tools of the thread of `host`, as far as they were chosen.
+pub(crate) fn chosen(host: &Arc<Host>) -> Vec<Arc<UnifiedTool>> {
+    selected(host, host.selection.get().unwrap_or(&Selection::default()))
 }
 
 fn selected(host: &Arc<Host>, selection: &Selection) -> Vec<Arc<UnifiedTool>> {
@@ -92,11 +126,13 @@ pub fn toolset(host: &Arc<Host>, selection: &Selection) -> ToolSet {
     // What a process that died left half done is put right before anybody looks. It cannot be reported here; the next edit
     // runs into whatever keeps it from working, and says so.
     let _ = crate::fs::recover(host);
+    // Made once for a host; a second set of it shows the same tools in `ws.help`.
+    let _ = host.selection.set(selection.clone());
     let tools = selected(host, selection);
     let mut set = ToolSet::default();
     match selection.profile {
         Profile::Unified => {
-            for tool in &tools {
+            for tool in tools.iter().filter(|tool| selection.lists(tool.name())) {
                 set.insert(Arc::clone(tool) as Arc<dyn Tool>);
             }
         }

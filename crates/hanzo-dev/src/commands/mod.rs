@@ -1,9 +1,16 @@
 //! One module per command.
 
+pub mod audit;
 pub mod completions;
 pub mod config;
+pub mod demo;
 pub mod doctor;
 pub mod permissions;
+mod recording;
+pub mod run;
 pub mod sandbox;
-mod settings;
+pub(crate) mod settings;
 pub mod setup;
+pub mod threads;
+pub mod tool;
+mod with_engine;

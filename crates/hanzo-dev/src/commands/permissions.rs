@@ -3,14 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use hanzo_config::{LoadedConfig, Origin};
-use hanzo_permissions::{Call, FullRule, Policy, PolicySource, PolicyTable, RuleSpec};
+use hanzo_permissions::{Call, Policy, PolicySource};
 use serde_json::Value;
 
 use crate::cli::{Global, PermissionsCommand};
 use crate::commands::settings;
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
+use crate::policy::policy_from_settings;
 
 /// The largest rules file or argument text we read.
 const MAX_INPUT: u64 = 16 * 1024 * 1024;
@@ -46,39 +46,6 @@ fn arguments(text: &str) -> Result<Value, Failure> {
 }
 
 const HINT: &str = r#"quote it for your shell, as in --args '{"command": "ls -la"}'"#;
-
-/// The policy of the settings, each rule with the file, line and column it was read from.
-fn policy_from_settings(config: &LoadedConfig) -> Result<Policy, Failure> {
-    let list = |key: &str| -> Result<Vec<RuleSpec>, Failure> {
-        let parts = config.explain(key).map_err(|error| settings::failure(Exit::Config, &error))?.parts;
-        Ok(parts.into_iter().filter_map(|part| rule_spec(part.value, &part.origin)).collect())
-    };
-    let settings = config.settings();
-    let table = PolicyTable {
-        mode: serde_json::to_value(settings.permissions.mode)
-            .ok()
-            .and_then(|mode| serde_json::from_value(mode).ok()),
-        allow: list("permissions.allow")?,
-        ask: list("permissions.ask")?,
-        deny: list("permissions.deny")?,
-        rules: settings
-            .permissions
-            .rules
-            .iter()
-            .filter_map(|rule| serde_json::from_value(serde_json::to_value(rule).ok()?).ok())
-            .collect(),
-    };
-    table.load(None).map_err(|error| Failure::new(Exit::Config, error))
-}
-
-fn rule_spec(value: Value, origin: &Origin) -> Option<RuleSpec> {
-    let mut full = match serde_json::from_value(value).ok()? {
-        RuleSpec::Text(rule) => FullRule { rule, ..FullRule::default() },
-        RuleSpec::Full(full) => full,
-    };
-    full.origin = Some(origin.to_string());
-    Some(RuleSpec::Full(full))
-}
 
 /// The policy a file holds: the permissions table itself, a settings file with one, or a list of rules with patterns.
 fn policy_from_file(file: &Path) -> Result<Policy, Failure> {

@@ -33,8 +33,8 @@ fn precedence_is_flag_environment_local_project_user_default() {
     assert_eq!(model(&world, &[], &[]), json!("local"));
     let environment = [("HANZO_MODEL", "environment")];
     assert_eq!(model(&world, &[], &environment), json!("environment"));
-    assert_eq!(model(&world, &["-c", "model=config"], &environment), json!("config"));
-    assert_eq!(model(&world, &["--model", "flag", "-c", "model=config"], &environment), json!("flag"));
+    assert_eq!(model(&world, &["--config", "model=config"], &environment), json!("config"));
+    assert_eq!(model(&world, &["--model", "flag", "--config", "model=config"], &environment), json!("flag"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn secrets_are_masked_everywhere() {
         &["config", "show", "--origins"],
         &["config", "explain", "api_key"],
         &["config", "explain", "providers"],
-        &["-c", "api_key=sk-canary-4", "config", "show", "--origins"],
+        &["--config", "api_key=sk-canary-4", "config", "show", "--origins"],
     ] {
         let ran = world.run_with_env(arguments, &environment);
         assert!(!format!("{ran:?}").contains("canary"), "{arguments:?}: {ran:#?}");

@@ -1,9 +1,15 @@
 //! The program as a user runs it: the real binary, a home and a workspace of its own for each test.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod bad_input;
 mod basics;
 mod config;
+mod engine_commands;
+mod first_request;
+#[cfg(target_os = "linux")]
+mod hands;
 mod permissions;
+mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod setup;

@@ -13,13 +13,13 @@ fn setup_writes_a_file_that_loads_and_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_is_there_is_never_touched() {
+fn a_file_that_is_there_is_left_alone_when_nothing_is_found() {
     for name in ["settings.toml", "settings.json"] {
         let world = World::new();
         world.write(&format!(".config/hanzo/{name}"), "");
         let ran = world.run(&["setup"]);
-        assert_eq!(ran.code, 52, "{ran:#?}");
-        assert!(ran.stderr.contains(name), "{}", ran.stderr);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert!(ran.stderr.contains("nothing was changed") && ran.stdout.contains(name), "{ran:#?}");
         assert_eq!(world.files(), [world.home().join(".config/hanzo").join(name)]);
     }
 }

@@ -70,7 +70,14 @@ impl World {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hanzo-dev"));
-        command.env_clear().env("HOME", self.home()).current_dir(self.workspace()).args(arguments);
+        // Commands of the agent are looked up there; nothing else of the environment gets in.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.home())
+            .current_dir(self.workspace())
+            .args(arguments);
         command
     }
 
@@ -87,7 +94,7 @@ impl World {
     }
 }
 
-fn finish(command: &mut Command, input: &str) -> Ran {
+pub fn finish(command: &mut Command, input: &str) -> Ran {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,6 +1,24 @@
 //! Tests of the crate through its public face.
+#![expect(clippy::unwrap_used, reason = "a test that cannot get what it needs has failed")]
 
+mod agents;
+mod commands;
 mod compaction;
+mod fold;
+mod full_disk;
+mod ground;
+mod harness;
+mod instructions;
+mod interruptions;
+mod items;
+mod local_model;
+mod long;
 mod mocks;
+mod prompt;
+mod references;
+mod tokens;
 mod turn;
+mod turns;
 mod vectors;
+mod watching;
+mod wire;

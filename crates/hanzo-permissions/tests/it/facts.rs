@@ -174,3 +174,47 @@ fn a_server_cannot_borrow_another_servers_name() {
     assert_eq!(policy.decide(&Call::new("mcp__github__list", &args)), Decision::Allow);
     assert_eq!(policy.decide(&Call::new("mcp__github__evil__list", &args)), Decision::Ask);
 }
+
+#[test]
+fn running_tests_runs_a_program_and_looking_at_them_does_not() {
+    let none = json!({});
+    let run = Call::new("test.run", &none);
+    assert_eq!(run.facts().families(), [Family::Bash]);
+    assert_eq!(run.facts().access(), Access::Writer);
+    assert_eq!(run.clone().read_only(true).facts().access(), Access::Writer, "no host can make it a reader");
+    assert_eq!(Policy::default().decide(&run), Decision::Ask);
+    assert_eq!(policy(&["test.run"], &[], &[]).decide(&run), Decision::Allow);
+    assert_eq!(policy(&["Bash"], &[], &[]).decide(&run), Decision::Allow);
+    assert_eq!(policy(&[], &[], &["Bash"]).decide(&run), Decision::Deny);
+    // Which program it is stands in the project's files: an allowed command does not cover it, a denied one may be it.
+    assert_eq!(policy(&["Bash(cargo test:*)"], &[], &[]).decide(&run), Decision::Ask);
+    assert_eq!(policy(&["*"], &[], &["Bash(rm:*)"]).decide(&run), Decision::Ask);
+    let command = json!({"action": "run", "command": "rm -rf /", "report": "x.xml"});
+    let given = Call::new("test", &command);
+    assert_eq!(policy(&["*"], &[], &["Bash(rm:*)"]).decide(&given), Decision::Deny);
+    assert_eq!(policy(&["Bash(make check)"], &[], &[]).decide(&given), Decision::Ask);
+    for name in ["test.list", "test.status", "ws.detect", "ws.capabilities", "ws.help", "ws.schema"] {
+        assert_eq!(Call::new(name, &none).facts().access(), Access::Reader, "{name}");
+        assert_eq!(Policy::default().decide(&Call::new(name, &none)), Decision::Allow, "{name}");
+    }
+    let secret = json!({"path": "secret/a"});
+    for name in ["test.list", "ws.detect"] {
+        let call = Call::new(name, &secret);
+        assert_eq!(policy(&[], &[], &["Read(secret/**)"]).decide(&call), Decision::Deny, "{name}");
+    }
+    let files = json!({"work_description": "x", "file_paths": ["ok", "secret/a"]});
+    let review = Call::new("think.review", &files);
+    assert_eq!(policy(&[], &[], &["Read(secret/**)"]).decide(&review), Decision::Deny);
+}
+
+#[test]
+fn a_mode_may_be_entered_freely_and_is_left_by_the_user_only() {
+    let none = json!({});
+    for name in ["mode.list", "mode.show", "mode.current", "mode.activate", "think.think", "think.critic"] {
+        assert_eq!(Policy::default().decide(&Call::new(name, &none)), Decision::Allow, "{name}");
+    }
+    let leave = Call::new("mode.leave", &none);
+    assert_eq!(policy(&["*", "mode", "mode.leave"], &[], &[]).decide(&leave), Decision::Ask);
+    assert_eq!(policy(&[], &[], &["mode.leave"]).decide(&leave), Decision::Deny);
+    assert_eq!(hanzo_permissions::plan_mode(&leave), Decision::Allow, "it is a question");
+}

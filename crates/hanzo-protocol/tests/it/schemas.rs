@@ -49,6 +49,7 @@ fn tool_call() -> Item {
     item(ItemContent::ToolCall(ToolCallItem {
         call_id: ToolCallId::new("call_1"),
         tool: "proc.exec".into(),
+        called_as: None,
         arguments: "{\"command\":\"ls\"}".into(),
         effect: Some(Effect::Execute),
         status: ToolCallStatus::Completed,

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub struct JailedChild {
     pub(super) report: Option<ExitReport>,
     pub(super) network: Network,
     pub(super) writable: Arc<[PathBuf]>,
+    /// The jail's count of living commands, until this one is known to be dead.
+    pub(super) alive: Option<Arc<AtomicUsize>>,
 }
 
 /// What a command left.
@@ -81,6 +84,21 @@ impl JailedChild {
         self.socket.as_fd()
     }
 
+    /// Keeps the report. What was left running still counts as alive.
+    pub(super) fn over(&mut self, report: ExitReport) {
+        if !report.leftovers {
+            self.count_out();
+        }
+        self.report = Some(report);
+    }
+
+    /// Nothing of the command is alive.
+    pub(super) fn count_out(&mut self) {
+        if let Some(alive) = self.alive.take() {
+            alive.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     pub(super) fn receive(&mut self) -> Result<(Answer, Vec<OwnedFd>), JailError> {
         let received =
             wire::receive(self.socket.as_fd()).map_err(JailError::io("hear from the supervisor"))?;
@@ -96,7 +114,7 @@ impl JailedChild {
                 return Ok(report.clone());
             }
             match self.receive() {
-                Ok((Answer::Ended(ending), _)) => self.report = Some(report(&ending)),
+                Ok((Answer::Ended(ending), _)) => self.over(report(&ending)),
                 Ok(_) => {}
                 Err(JailError::SupervisorGone) => {
                     self.report = Some(ExitReport {
@@ -123,6 +141,11 @@ impl JailedChild {
     /// Kills the command and everything it started. [`wait`](Self::wait) returns when all of it is dead.
     pub fn kill(&mut self) {
         let _ = rustix::net::send(&self.socket, b"kill", rustix::net::SendFlags::NOSIGNAL);
+    }
+
+    /// Sends a signal to the command and everything it started, which are free to ignore it. Numbers from 1 to 31.
+    pub fn signal(&mut self, signal: u8) {
+        let _ = rustix::net::send(&self.socket, &[0, signal], rustix::net::SendFlags::NOSIGNAL);
     }
 
     /// Tells a terminal its new size; does nothing without one.

@@ -16,7 +16,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use super::mounts;
 use super::orders::{Answer, EndKind, Ending, Order, Step, StepError};
 use super::supervisor::Walls;
-use super::sys::{self, Exec, Reap};
+use super::sys::{self, Exec, Heard, Reap};
 use super::watch::{Verdict, Watch};
 use super::wire;
 
@@ -142,10 +142,11 @@ impl Init<'_> {
         loop {
             match sys::wait_signal(watch.map(|_| LOOK)) {
                 // Without a pid namespace our death would not be the tree's, so we are asked instead of killed.
-                Some(libc::SIGTERM) => {
+                Some(Heard::Terminate) => {
                     self.kill_tree(main);
                     verdict = Some(EndKind::Killed);
                 }
+                Some(Heard::PassOn(signal @ 1..=31)) => self.signal_tree(main, signal),
                 Some(_) => {}
                 None => match watch.map(Watch::look) {
                     Some(Verdict::TooMuchMemory) => {
@@ -187,6 +188,11 @@ impl Init<'_> {
                 }
             }
         }
+    }
+
+    /// Everything in the pid namespace, or the command's own process group.
+    fn signal_tree(&self, main: i32, signal: i32) {
+        sys::kill(if self.walls.namespaces { -1 } else { -main }, signal);
     }
 
     fn kill_tree(&self, main: i32) {

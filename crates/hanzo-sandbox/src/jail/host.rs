@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio as ProcessStdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Jail {
     standing: Standing,
     missing: Vec<Missing>,
     config: JailConfig,
+    /// Commands of which something may be alive.
+    alive: Arc<AtomicUsize>,
 }
 
 /// What becomes of processes that outlive a command's main process.
@@ -118,9 +121,18 @@ impl Command {
 impl Jail {
     /// Starts a supervisor and builds the jail's walls, as high as this machine lets it.
     pub fn start(config: JailConfig) -> Result<Self, JailError> {
+        let base = config.run_dir.clone();
+        Self::start_in(config, || RunDir::create(base.as_deref()))
+    }
+
+    /// As [`start`](Self::start), in a directory that is made, or was, by `run_dir`.
+    pub(super) fn start_in(
+        config: JailConfig,
+        run_dir: impl FnOnce() -> Result<RunDir, JailError>,
+    ) -> Result<Self, JailError> {
         let namespaces = config.facilities.namespaces;
         let first = Launched::new(&config, namespaces)?; // starts while the rest is prepared
-        let run_dir = RunDir::create(config.run_dir.as_deref())?;
+        let run_dir = run_dir()?;
         let mut setup = resolve(&config, &run_dir)?;
         let mut missing = Vec::new();
         match first.settle(&config, &setup, &run_dir) {
@@ -157,6 +169,7 @@ impl Jail {
             standing,
             missing,
             config,
+            alive: Arc::default(),
         };
         let (reached, required) = (jail.level(), jail.config.require.max(Level::LandlockSeccomp));
         if reached < required {
@@ -221,6 +234,7 @@ impl Jail {
             report: None,
             network: self.config.network,
             writable: Arc::from(self.setup.roots.clone()),
+            alive: Some(Arc::clone(&self.alive)),
         };
         let mut given = Vec::new();
         if command.pty.is_none() {
@@ -252,6 +266,7 @@ impl Jail {
         };
         let mut fds = vec![theirs.as_fd()];
         fds.extend(given.iter().map(AsFd::as_fd));
+        self.alive.fetch_add(1, Ordering::Relaxed);
         {
             let supervisor = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
             wire::send(supervisor.as_fd(), &order.encode(), &fds).map_err(|_| JailError::SupervisorGone)?;
@@ -262,13 +277,15 @@ impl Jail {
                 (Answer::Master, mut fds) => child.terminal = fds.pop(),
                 (Answer::Started, _) => return Ok(child),
                 (Answer::Failed { errno, exec: true, .. }, _) => {
+                    child.count_out();
                     return Err(JailError::Exec { program, source: io::Error::from_raw_os_error(errno) });
                 }
                 (Answer::Failed { step, errno, .. }, _) => {
+                    child.count_out();
                     return Err(JailError::Step { step, source: io::Error::from_raw_os_error(errno) });
                 }
                 (Answer::Ended(ending), _) => {
-                    child.report = Some(report(&ending)); // killed before it ran
+                    child.over(report(&ending)); // killed before it ran
                     return Ok(child);
                 }
             }
@@ -311,10 +328,30 @@ impl Drop for Jail {
     fn drop(&mut self) {
         let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Write);
+        if self.alive.load(Ordering::Relaxed) == 0 {
+            // Every command has been reported dead, so there is nothing to wait for: the supervisor ends by itself, and what
+            // the kernel takes to free its namespaces (half a millisecond) need not be our caller's time.
+            self.run_dir = None;
+            reap_later(&self.supervisor);
+            return;
+        }
         self.run_dir().empty_tmp(); // while the supervisor ends; what dying commands add is removed below
         self.dismiss();
         self.run_dir = None;
         let _ = self.supervisor.wait();
+    }
+}
+
+/// Takes the status of a supervisor that is about to end, so that no zombie is left, without waiting for it here.
+fn reap_later(supervisor: &Child) {
+    let Some(pid) = i32::try_from(supervisor.id()).ok().and_then(rustix::process::Pid::from_raw) else {
+        return;
+    };
+    let reap = move || {
+        let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    };
+    if std::thread::Builder::new().stack_size(64 << 10).spawn(reap).is_err() {
+        reap(); // no thread to be had
     }
 }
 

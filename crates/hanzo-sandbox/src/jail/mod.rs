@@ -47,6 +47,8 @@ mod ruleset;
 #[cfg(target_os = "linux")]
 mod rundir;
 #[cfg(target_os = "linux")]
+mod site;
+#[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -74,6 +76,8 @@ pub use host::{Command, Io, Jail, Leftovers};
 pub use orders::PtySize;
 #[cfg(target_os = "linux")]
 pub use probe::probe;
+#[cfg(target_os = "linux")]
+pub use site::JailSite;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{Jail, probe};
 

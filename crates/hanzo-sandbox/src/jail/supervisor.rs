@@ -380,13 +380,14 @@ impl Supervisor {
         self.tidy();
     }
 
-    /// A word from the host on a command's own socket is "kill". So is its silence, unless the command is over and was
-    /// asked to leave things running.
+    /// A word from the host on a command's own socket is "kill", or a zero and a signal to pass on. Silence is "kill" too,
+    /// unless the command is over and was asked to leave things running.
     fn hear_from_host(&mut self, id: i32) {
         let Some(running) = self.commands.get_mut(&id) else { return };
         let Some(socket) = &running.socket else { return };
         let mut byte = [0; 8];
         match rustix::net::recv(socket, &mut byte[..], rustix::net::RecvFlags::DONTWAIT) {
+            Ok((2, _)) if byte[0] == 0 => sys::ask_to_pass_on(running.pid, i32::from(byte[1])),
             Ok((1.., _)) => kill(running, self.walls.namespaces, EndKind::Killed),
             Err(rustix::io::Errno::AGAIN) => {}
             _ => {

@@ -214,6 +214,27 @@ pub(crate) fn default_signals() {
     }
 }
 
+/// The signal that carries the number of another, for an init to pass on.
+const PASS_ON: i32 = libc::SIGUSR1;
+
+/// What an init heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A child changed.
+    Child,
+    /// End everything.
+    Terminate,
+    /// Send this signal to everything.
+    PassOn(i32),
+}
+
+/// Asks an init to send `signal` to everything below it.
+pub(crate) fn ask_to_pass_on(init: i32, signal: i32) {
+    let value = libc::sigval { sival_ptr: ptr::without_provenance_mut(usize::try_from(signal).unwrap_or(0)) };
+    // SAFETY: the value is a number in a pointer's place and is never followed. An init that is gone needs nothing.
+    unsafe { libc::sigqueue(init, PASS_ON, value) };
+}
+
 fn child_signals() -> libc::sigset_t {
     // SAFETY: a zeroed set is initialised by sigemptyset before use.
     unsafe {
@@ -221,28 +242,39 @@ fn child_signals() -> libc::sigset_t {
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
         libc::sigaddset(&raw mut set, libc::SIGTERM);
+        libc::sigaddset(&raw mut set, PASS_ON);
         set
     }
 }
 
-/// Holds SIGCHLD and SIGTERM back until [`wait_signal`] takes them.
+/// Holds the signals of [`Heard`] back until [`wait_signal`] takes them.
 pub(crate) fn hold_signals() {
     let set = child_signals();
     // SAFETY: a valid set; the old mask is not wanted.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
 }
 
-/// Waits for SIGCHLD or SIGTERM, at most `timeout`; the signal that came, if one did.
-pub(crate) fn wait_signal(timeout: Option<Duration>) -> Option<i32> {
+/// Waits for a signal, at most `timeout`; what came, if something did.
+pub(crate) fn wait_signal(timeout: Option<Duration>) -> Option<Heard> {
     let set = child_signals();
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
     });
     let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the set and the optional timespec live across the call; no siginfo is asked for.
-    let signal = unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), limit) };
-    (signal > 0).then_some(signal)
+    // SAFETY: a siginfo of zeroes is valid and only written by the call; set and timespec live across it.
+    let (signal, info) = unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        (libc::sigtimedwait(&raw const set, &raw mut info, limit), info)
+    };
+    match signal {
+        libc::SIGCHLD => Some(Heard::Child),
+        libc::SIGTERM => Some(Heard::Terminate),
+        // A command may send this to its own init. It then signals itself, which it could have done directly.
+        // SAFETY: every field of a siginfo that was filled in or zeroed is initialised.
+        PASS_ON => i32::try_from(unsafe { info.si_value() }.sival_ptr.addr()).ok().map(Heard::PassOn),
+        _ => None,
+    }
 }
 
 /// How a child ended.

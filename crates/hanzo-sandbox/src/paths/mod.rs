@@ -35,6 +35,7 @@ use crate::{
 mod check;
 mod error;
 mod ops;
+mod rename;
 mod replace;
 mod resolve;
 mod roots;

@@ -3,12 +3,13 @@
 use std::{
     ffi::OsString,
     fs::File,
+    os::fd::AsFd as _,
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
@@ -16,6 +17,7 @@ use super::{
     Workspace,
     check::Change,
     error::{Access, PathError},
+    rename,
     resolve::{ATTEMPTS, Entry, Found, Last, failed},
     roots::ALWAYS,
     sys,
@@ -37,7 +39,7 @@ pub enum WriteMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overwrite {
-    /// Fails; the system decides in one step.
+    /// Fails; the system decides in one step where the file system has hard links or conditional renames.
     Refuse,
     /// Replaces it.
     Replace,
@@ -201,9 +203,7 @@ impl Workspace {
         let (old, new) = (last_name(from, &source)?, last_name(to, &target)?);
         let answer = match overwrite {
             Overwrite::Replace => rustix::fs::renameat(&source.parent, old, &target.parent, new),
-            Overwrite::Refuse => {
-                rustix::fs::renameat_with(&source.parent, old, &target.parent, new, RenameFlags::NOREPLACE)
-            }
+            Overwrite::Refuse => rename::to_free_name(source.parent.as_fd(), old, target.parent.as_fd(), new),
         };
         answer.map_err(|errno| failed("rename", if errno == Errno::EXIST { to } else { from }, errno))
     }

@@ -5,11 +5,12 @@ use std::{
     fs::File,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io::Write as _,
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Access as Permission, AtFlags, FileType, Mode, OFlags, RenameFlags},
+    fs::{Access as Permission, AtFlags, FileType, Mode, OFlags},
     io::Errno,
 };
 
@@ -18,6 +19,7 @@ use super::{
     check::Change,
     error::{Access, PathError},
     ops::{expect_type, last_name},
+    rename,
     resolve::{ATTEMPTS, Entry, Last, failed},
     roots::ALWAYS,
     sys,
@@ -115,8 +117,8 @@ impl Staged {
     /// Puts the new content in place if the name is free, and fails if it is not; the system decides in one step. The directory
     /// is not flushed.
     pub fn commit_new(&mut self) -> Result<(), PathError> {
-        let (parent, flags) = (&self.entry.parent, RenameFlags::NOREPLACE);
-        rustix::fs::renameat_with(parent, &self.temporary, parent, &self.name, flags)
+        let parent = self.entry.parent.as_fd();
+        rename::to_free_name(parent, &self.temporary, parent, &self.name)
             .map_err(|errno| failed("create", &self.path, errno))?;
         self.is_committed = true;
         Ok(())
@@ -125,9 +127,12 @@ impl Staged {
     /// Swaps the new content with what is there, in one step: the temporary name then holds the old file, to be compared with
     /// what the caller took it for. A second call swaps back. Dropping removes whatever the temporary name holds. The
     /// directory is not flushed.
+    ///
+    /// File systems that cannot swap get the same result in several steps. The name shows old or new content at every moment
+    /// there too, but a file that another program *renames* to it within the last microseconds is lost unseen; one it writes
+    /// in place is still seen where there are hard links.
     pub fn exchange(&self) -> Result<(), PathError> {
-        let (parent, flags) = (&self.entry.parent, RenameFlags::EXCHANGE);
-        rustix::fs::renameat_with(parent, &self.temporary, parent, &self.name, flags)
+        rename::exchange(self.entry.parent.as_fd(), &self.temporary, &self.name)
             .map_err(|errno| failed("write", &self.path, errno))
     }
 
@@ -159,6 +164,12 @@ impl Staged {
     /// The temporary name, for a journal.
     pub fn temporary(&self) -> PathBuf {
         self.entry.location.with_file_name(&self.temporary)
+    }
+
+    /// Where a swap in several steps keeps the old file on its way to `temporary`; a process that dies in between leaves it
+    /// there.
+    pub fn on_its_way(temporary: &Path) -> PathBuf {
+        temporary.with_file_name(rename::kept_name(temporary.file_name().unwrap_or_default()))
     }
 }
 

@@ -131,9 +131,12 @@ fn a_thousand_commands_leak_no_descriptor_and_no_zombie() {
     for _ in 0..1000 {
         run();
     }
-    // The last init may still be on its way out; the next answer comes after it was reaped.
-    run();
-    assert!(children().split_ascii_whitespace().count() <= 1, "zombies: {}", children());
+    // The last inits may still be on their way out, which takes a busy machine a while; what leaks stays for ever.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !children().trim().is_empty() {
+        assert!(Instant::now() < deadline, "zombies: {}", children());
+        std::thread::sleep(Duration::from_millis(5));
+    }
     // One command's worth may be on its way; other tests of this process open descriptors of their own, tens of them.
     assert!(open("self").unwrap() < own + 300);
     if let (Some(before), Some(now)) = (supervisor, open(&pid.to_string())) {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 
-use hanzo_sandbox::jail::{Command, DenialKind, ExitStatus, Io, Jail, Leftovers, PtySize};
+use hanzo_sandbox::jail::{Command, DenialKind, ExitStatus, Io, Jail, JailSite, Leftovers, PtySize};
 
 use crate::support::{World, config, everyone, listing, scratch, sh, tried};
 
@@ -71,6 +71,24 @@ fn tmp_is_shared_between_commands_and_with_the_host() {
     let tmp = jail.tmp_dir();
     drop(jail);
     assert!(!tmp.exists());
+}
+
+#[test]
+fn tmp_is_there_before_the_jail_is() {
+    let dir = scratch();
+    let site = JailSite::prepare(config(dir.path())).unwrap();
+    let tmp = site.tmp_dir();
+    fs::write(tmp.join("early"), "before").unwrap();
+    let jail = site.build().unwrap();
+    assert_eq!(jail.tmp_dir(), tmp);
+    assert_eq!(run(&jail, "cat /tmp/early"), "before");
+    drop(jail);
+    assert!(!tmp.exists());
+
+    let unused = JailSite::prepare(config(dir.path())).unwrap();
+    let tmp = unused.tmp_dir();
+    drop(unused);
+    assert!(!tmp.exists(), "a place that was never built on is removed too");
 }
 
 #[test]

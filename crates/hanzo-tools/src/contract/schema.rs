@@ -188,6 +188,9 @@ fn advertised(field: &Value) -> Value {
                     ("properties", Value::Object(inner)) => {
                         inner.iter().map(|(name, field)| (name.clone(), bare(&advertised(field)))).collect()
                     }
+                    // Several forms are accepted; the first is the one to use, and some vendors take only one.
+                    ("type", Value::Array(types)) => types.first().cloned().unwrap_or_default(),
+                    ("items", _) if !lists_first(members) => return (name.clone(), Value::Null),
                     ("items" | "additionalProperties", inner) => bare(&advertised(inner)),
                     (_, other) => other.clone(),
                 };
@@ -196,6 +199,15 @@ fn advertised(field: &Value) -> Value {
             .filter(|(_, value)| !value.is_null())
             .collect(),
         other => other.clone(),
+    }
+}
+
+/// Whether a list is the first form of a field.
+fn lists_first(members: &Map<String, Value>) -> bool {
+    match members.get("type") {
+        Some(Value::Array(types)) => types.first().is_some_and(|first| first == "array"),
+        Some(only) => only == "array",
+        None => true,
     }
 }
 

@@ -89,7 +89,9 @@ impl ToolBuilder {
         let Self { name, about, actions, example } = self;
         let fields = actions.iter().map(|action| (action.name(), action.shown_schema()));
         let builtin_schema = json!({});
-        let builtin = BUILT_IN.iter().filter(|name| **name == "help").map(|name| (*name, &builtin_schema));
+        // A tool with a `help` of its own has told of it already.
+        let has_help = actions.iter().any(|action| action.name() == "help");
+        let builtin = (!has_help).then_some(("help", &builtin_schema));
         let flat = match schema::flat(name, fields.chain(builtin)) {
             Ok(flat) => flat,
             Err(error) => panic!("{error}"),
@@ -121,6 +123,11 @@ impl UnifiedTool {
         ToolBuilder { name, about, actions: Vec::new(), example: None }
     }
 
+    /// What it works with.
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
     /// The tool's name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -146,7 +153,7 @@ impl UnifiedTool {
         };
         let call = match wanted {
             Wanted::Help => {
-                let page = help::page(self.name, self.about, &self.actions);
+                let page = self.page();
                 return Envelope::success(json!({ "text": page }), meta).into();
             }
             Wanted::Schema => return Envelope::success(self.schemas(), meta).into(),
@@ -256,7 +263,13 @@ impl UnifiedTool {
         Ok(Understood { action, arguments, intent })
     }
 
-    fn schemas(&self) -> Value {
+    /// Its manual page.
+    pub(crate) fn page(&self) -> String {
+        help::page(self.name, self.about, &self.actions)
+    }
+
+    /// The schemas of all its actions.
+    pub(crate) fn schemas(&self) -> Value {
         let actions: Map<String, Value> = self
             .actions
             .iter()

@@ -24,7 +24,7 @@ pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_
     }
     // Most edits leave most of a file alone; only the part in between is worth splitting into lines and an algorithm.
     let (begin, keep) = untouched(old, new);
-    let from = old.as_bytes()[..begin].split(|byte| *byte == b'\n').skip(1).count();
+    let from = memchr::memchr_iter(b'\n', &old.as_bytes()[..begin]).count();
     let old: Vec<&str> = old[begin..old.len() - keep].split_inclusive('\n').collect();
     let new: Vec<&str> = new[begin..new.len() - keep].split_inclusive('\n').collect();
     let (old, new) = (old.as_slice(), new.as_slice());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hanzo_protocol::envelope::ToolError;
 use hanzo_protocol::primitives::{ContentHash, FileUri};
-use hanzo_sandbox::paths::{Overwrite, Workspace};
+use hanzo_sandbox::paths::{Overwrite, Staged, Workspace};
 use serde::{Deserialize, Serialize};
 
 use super::transaction::{Lock, TEMPORARY_PREFIX, data_dir_failed};
@@ -237,7 +237,10 @@ fn finish(workspace: &Workspace, op: &JournalOp) {
 
 fn undo(workspace: &Workspace, op: &JournalOp) {
     let (path, temporary) = (op.path.to_path(), op.temporary.to_path());
-    let has_old = op.old.is_some() && content_hash(workspace, &temporary) == op.old;
+    let holds_old = |place: &Path| op.old.is_some() && content_hash(workspace, place) == op.old;
+    let on_its_way = Staged::on_its_way(&temporary);
+    let temporary = if holds_old(&temporary) { temporary } else { on_its_way };
+    let has_old = holds_old(&temporary);
     let _ = match op.kind {
         OpKind::Replace if has_old => workspace.rename(&temporary, &path, Overwrite::Replace),
         OpKind::Delete if has_old => workspace.rename(&temporary, &path, Overwrite::Refuse),

@@ -1,6 +1,7 @@
 //! `fs.list`.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 use hanzo_protocol::envelope::ToolError;
 use hanzo_protocol::primitives::{FileUri, PageCursor};
@@ -120,7 +121,7 @@ impl Action for List {
                 let mut entries: Vec<ListEntry> = Vec::new();
                 let mut bytes = 0;
                 let mut next = None;
-                let mut last_key = Vec::new();
+                let mut last = None;
                 walk.run(&host.workspace, cancelled, &mut |found| {
                     if glob.as_ref().is_some_and(|glob| !glob.is_match(&found.relative)) {
                         return ControlFlow::Continue(());
@@ -129,12 +130,14 @@ impl Action for List {
                     if entries.len() >= limit
                         || (!entries.is_empty() && bytes + uri.as_str().len() > MAX_BYTES)
                     {
-                        next = Some(std::mem::take(&mut last_key));
+                        next = last
+                            .take()
+                            .map(|(relative, kind): (PathBuf, FileKind)| order_key(&relative, kind));
                         return ControlFlow::Break(());
                     }
                     bytes += uri.as_str().len();
-                    last_key = order_key(&found.relative, found.kind);
                     entries.push(ListEntry { uri, kind: found.kind.into() });
+                    last = Some((found.relative, found.kind));
                     ControlFlow::Continue(())
                 })
                 .map_err(fail)?;

@@ -14,7 +14,9 @@ mod apply_patch;
 mod diff;
 mod diff_text;
 mod journal;
+mod large;
 mod list;
+mod plan;
 mod read;
 mod search_text;
 mod shape;
@@ -48,7 +50,7 @@ const PATH_ALIASES: &[(&str, &str)] =
     &[("uri", "path"), ("file_path", "path"), ("file", "path"), ("filename", "path"), ("directory", "path")];
 
 /// What content from `real` is to be marked as. Remote callers get nothing from outside.
-fn taint(host: &Host, real: &Path, caller: ToolCaller) -> Result<Option<Taint>, ToolError> {
+pub(crate) fn taint(host: &Host, real: &Path, caller: ToolCaller) -> Result<Option<Taint>, ToolError> {
     match (place::place_of(&host.workspace, real), caller) {
         (Place::Inside, _) => Ok(None),
         (Place::Outside, ToolCaller::Local) => Ok(Some(Taint::Outside)),

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
@@ -12,16 +13,17 @@ use hanzo_protocol::tool::{Effect, ToolCaller};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::large;
 use super::text::{self, Decoded};
 use crate::contract::place;
-use crate::contract::{Action, Answer, Call, Target};
+use crate::contract::{Action, Answer, Call, Cancelled, Target};
 use crate::host::Host;
 
 /// Lines of one answer, unless the caller says otherwise.
 const DEFAULT_LINES: u32 = 2000;
 /// Bytes of text in one answer: what is below the cap of every tool result, so that nothing is cut afterwards.
 const MAX_BYTES: usize = 40_000;
-/// The largest file that is read at all.
+/// The largest file that is held in memory, and so the largest that is edited; of a larger one, parts are read.
 pub(super) const MAX_FILE: u64 = 64 << 20;
 /// The largest image that is handed to a model.
 const MAX_IMAGE: usize = 5 << 20;
@@ -53,8 +55,9 @@ pub(super) struct ReadOutput {
     /// The file; none for a ref.
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<FileUri>,
-    /// The hash of the whole file, for `base_hash`.
-    hash: ContentHash,
+    /// The hash of the whole file, for `base_hash`; none of one that is too large to be gone through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<ContentHash>,
     /// The part that is here.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Range>,
@@ -93,25 +96,45 @@ impl Action for Read {
     }
 
     async fn run(&self, call: &Call<'_>, input: ReadInput) -> Result<Answer<ReadOutput>, ToolError> {
-        let loaded = if let Some(hash) = input.path.strip_prefix(REF_PREFIX) {
-            kept(call, hash).await?
-        } else {
-            let path = place::parse(&input.path)?;
-            let caller = call.context.caller;
-            call.blocking(move |host, _| load(host, &path, caller)).await?
-        };
         let start = match call.position::<u32>(input.cursor.as_ref())? {
             Some(line) => Some(line),
             None => input.offset,
         };
         let named = input.encoding.as_deref().map(text::named).transpose()?;
+        let wanted = Wanted { start, limit: input.limit, range: input.range };
+        let loaded = if let Some(hash) = input.path.strip_prefix(REF_PREFIX) {
+            kept(call, hash).await?
+        } else {
+            let path = place::parse(&input.path)?;
+            let caller = call.context.caller;
+            let read = move |host: &Arc<Host>, cancelled: &Cancelled| {
+                let (mut file, there) = open(host, &path, caller)?;
+                if there.size <= MAX_FILE {
+                    return Ok(Ok(there.with(read_all(&mut file, &path)?)));
+                }
+                read_large(&mut file, &path, &there, wanted, named, cancelled).map(Err)
+            };
+            match call.blocking(read).await? {
+                Ok(loaded) => loaded,
+                Err(part) => {
+                    if let (Some(hash), Some(uri)) = (&part.output.hash, &part.output.uri) {
+                        call.host.ledger.saw(&uri.to_path(), hash);
+                    }
+                    let answer = Answer::new(part.output).tainted(part.taint);
+                    return Ok(match part.next {
+                        Some(line) => answer.paged(call.more(&line)),
+                        None => answer,
+                    });
+                }
+            }
+        };
         if let Some(real) = &loaded.real {
             call.host.ledger.saw(real, &loaded.hash);
         }
         let size = loaded.bytes.len() as u64;
         let mut output = ReadOutput {
             uri: loaded.real.as_deref().map(place::uri),
-            hash: loaded.hash.clone(),
+            hash: Some(loaded.hash.clone()),
             range: None,
             lines: None,
             size,
@@ -137,7 +160,7 @@ impl Action for Read {
                 if form != text::TextForm::PLAIN {
                     output.encoding = Some(form.label());
                 }
-                let part = Part::of(&content, start, input.limit, input.range)?;
+                let part = Part::of(&content, wanted)?;
                 output.lines = Some(part.lines);
                 output.range = Some(part.range);
                 output.text = Some(content[part.bytes.clone()].to_owned());
@@ -174,15 +197,124 @@ async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
     Ok(Loaded { real: None, taint: None, bytes, hash })
 }
 
-/// Reads a whole file.
-pub(super) fn load(host: &Host, path: &Path, caller: ToolCaller) -> Result<Loaded, ToolError> {
+/// Which lines a call asks for.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    start: Option<u32>,
+    limit: Option<u32>,
+    range: Option<Range>,
+}
+
+/// A file that is there.
+struct There {
+    real: PathBuf,
+    taint: Option<Taint>,
+    size: u64,
+}
+
+impl There {
+    fn with(self, bytes: Vec<u8>) -> Loaded {
+        let hash = ContentHash::of(&bytes);
+        Loaded { real: Some(self.real), taint: self.taint, bytes, hash }
+    }
+}
+
+fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(std::fs::File, There), ToolError> {
     let metadata = host.workspace.stat(path).map_err(|error| place::failure(&error))?;
     let real = metadata.location;
     let taint = super::taint(host, &real, caller)?;
-    let mut file = host.workspace.open_read(path).map_err(|error| place::failure(&error))?;
-    let bytes = read_all(&mut file, path)?;
-    let hash = ContentHash::of(&bytes);
-    Ok(Loaded { real: Some(real), taint, bytes, hash })
+    let file = host.workspace.open_read(path).map_err(|error| place::failure(&error))?;
+    Ok((file, There { real, taint, size: metadata.len }))
+}
+
+/// A part of a file that is too large for memory.
+struct LargePart {
+    output: ReadOutput,
+    taint: Option<Taint>,
+    next: Option<u32>,
+}
+
+fn read_large(
+    file: &mut std::fs::File,
+    path: &Path,
+    there: &There,
+    wanted: Wanted,
+    named: Option<&'static encoding_rs::Encoding>,
+    cancelled: &Cancelled,
+) -> Result<LargePart, ToolError> {
+    let first = wanted.start.unwrap_or_else(|| wanted.range.map_or(0, |range| range.start.line));
+    let end = first.saturating_add(wanted.limit.unwrap_or(DEFAULT_LINES).max(1));
+    // One byte too many, so that a line that is too long is seen to be.
+    let lines = large::Wanted { first, end, bytes: MAX_BYTES + 1 };
+    let found = large::lines(file, path, lines, cancelled)?;
+    let marked = encoding_rs::Encoding::for_bom(&found.head).map(|(encoding, _)| encoding);
+    if [marked, named].into_iter().flatten().any(|encoding| !large::has_plain_line_feeds(encoding)) {
+        return Err(ToolError::new(
+            ErrorCode::Unsupported,
+            format!(
+                "`{}` is larger than {MAX_FILE} bytes and in an encoding that is only read in smaller files; convert it \
+                 with a command such as iconv",
+                path.display()
+            ),
+        ));
+    }
+    let whole = found.whole;
+    let mut output = ReadOutput {
+        uri: Some(place::uri(&there.real)),
+        hash: whole.as_ref().map(|(hash, _)| hash.clone()),
+        range: None,
+        lines: None,
+        size: there.size,
+        encoding: None,
+        binary: None,
+        text: None,
+    };
+    let is_cut = found.bytes.len() > MAX_BYTES;
+    let bytes = if is_cut && named.is_none() { large::whole_characters(&found.bytes) } else { &found.bytes };
+    let decoded = match memchr::memchr(0, &found.head) {
+        Some(_) => Decoded::Binary,
+        None => text::decode(bytes, named),
+    };
+    let Decoded::Text(content, form) = decoded else {
+        output.binary = Some(media_type(&found.head).to_owned());
+        return Ok(LargePart { output, taint: there.taint, next: None });
+    };
+    if form != text::TextForm::PLAIN {
+        output.encoding = Some(form.label());
+    }
+    let total = whole.map(|(_, lines)| lines);
+    if first > 0 && found.count == 0 {
+        return Err(past_the_end(first, total));
+    }
+    // The part is taken from these lines as from a small file, and put back where it is.
+    let range = wanted.range.filter(|_| wanted.start.is_none()).map(|range| Range {
+        start: Position { line: 0, ..range.start },
+        end: Position { line: range.end.line.saturating_sub(first), ..range.end },
+    });
+    if wanted.range.is_some_and(|range| range.end < range.start) {
+        return Err(backwards());
+    }
+    let part = Part::of(&content, Wanted { start: None, limit: wanted.limit, range })?;
+    let shifted = |position: Position| Position { line: position.line.saturating_add(first), ..position };
+    output.range = Some(Range { start: shifted(part.range.start), end: shifted(part.range.end) });
+    output.lines = total;
+    output.text = Some(content[part.bytes].to_owned());
+    let is_last = range.is_some_and(|range| range.end.line < found.count);
+    let next = match part.next {
+        Some(line) => Some(line),
+        None => (found.more && !is_last).then_some(part.lines),
+    };
+    Ok(LargePart { output, taint: there.taint, next: next.map(|line| line.saturating_add(first)) })
+}
+
+fn past_the_end(line: u32, lines: Option<u32>) -> ToolError {
+    let has = lines.map_or_else(String::new, |lines| format!(": the file has {lines} lines, counted from 0"));
+    ToolError::new(ErrorCode::InvalidArguments, format!("line {line} is past the end{has}"))
+        .with_details(serde_json::json!({ "lines": lines }))
+}
+
+fn backwards() -> ToolError {
+    ToolError::new(ErrorCode::InvalidArguments, "`range` ends before it starts")
 }
 
 /// Reads an open file to its end, if that is not too far.
@@ -194,9 +326,20 @@ pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>,
     if size > MAX_FILE {
         return Err(too_large(path, size));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    // In one piece as far as the size goes, which for large files is much quicker than by and by.
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(length) => filled += length,
+            Err(fault) if fault.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(fault) => return Err(io(fault)),
+        }
+    }
+    bytes.truncate(filled);
     // The size may be wrong (files in /proc say 0) or change while we read.
-    file.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
+    file.by_ref().take(MAX_FILE + 1 - filled as u64).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_large(path, bytes.len() as u64));
     }
@@ -207,8 +350,8 @@ fn too_large(path: &Path, size: u64) -> ToolError {
     ToolError::new(
         ErrorCode::TooLarge,
         format!(
-            "`{}` has {size} bytes, more than the {MAX_FILE} that are read; search it with search_text, or cut a part \
-             out with a command",
+            "`{}` has {size} bytes, more than the {MAX_FILE} that are edited here; read it with `offset` and `limit`, search \
+             it with search_text, change it with a command",
             path.display()
         ),
     )
@@ -226,21 +369,13 @@ struct Part {
 }
 
 impl Part {
-    fn of(
-        text: &str,
-        offset: Option<u32>,
-        limit: Option<u32>,
-        range: Option<Range>,
-    ) -> Result<Self, ToolError> {
+    fn of(text: &str, wanted: Wanted) -> Result<Self, ToolError> {
+        let Wanted { start: offset, limit, range } = wanted;
         let starts: Vec<usize> = line_starts(text);
         let lines = count(starts.len());
         let first = offset.unwrap_or_else(|| range.map_or(0, |range| range.start.line));
         if first > 0 && first >= lines {
-            return Err(ToolError::new(
-                ErrorCode::InvalidArguments,
-                format!("line {first} is past the end: the file has {lines} lines, counted from 0"),
-            )
-            .with_details(serde_json::json!({ "lines": lines })));
+            return Err(past_the_end(first, Some(lines)));
         }
         // A range may end within a line; everything else ends with one.
         let last = match range {
@@ -251,7 +386,7 @@ impl Part {
         if let Some(range) = range
             && range.end < range.start
         {
-            return Err(ToolError::new(ErrorCode::InvalidArguments, "`range` ends before it starts"));
+            return Err(backwards());
         }
         let wanted = last.min(lines);
         let capped = wanted.min(first.saturating_add(limit.unwrap_or(DEFAULT_LINES).max(1)));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::list::EntryKind;
-use super::transaction::{self, Lock, Op};
+use super::transaction::{self, Content, Lock, Op};
 use super::{journal, read};
 use crate::contract::{Action, Answer, BaseHashes, Call, Cancelled, Target, place};
 use crate::host::Host;
@@ -92,14 +92,10 @@ impl Action for Write {
     async fn run(&self, call: &Call<'_>, input: WriteInput) -> Result<Answer<WriteOutput>, ToolError> {
         let path = place::parse(&input.path)?;
         let base_hashes = call.base_hashes;
-        let content = input.content.into_bytes();
-        let (real, hash, content) = call
-            .blocking(move |host, cancelled| {
-                let hash = ContentHash::of(&content);
-                let real = write(host, &path, &content, base_hashes, cancelled)?;
-                Ok((real, hash, content))
-            })
-            .await?;
+        let content = Content::new(input.content.into_bytes());
+        let (real, content) =
+            call.blocking(move |host, cancelled| write(host, &path, content, base_hashes, cancelled)).await?;
+        let (hash, content) = (content.hash().clone(), content.bytes);
         let size = content.len() as u64;
         call.host.ledger.saw(&real, &hash);
         call.host.ledger.keep_read(&call.host.blobs, &hash, content);
@@ -110,10 +106,10 @@ impl Action for Write {
 fn write(
     host: &Host,
     path: &Path,
-    content: &[u8],
+    content: Content,
     base_hashes: BaseHashes,
     cancelled: &Cancelled,
-) -> Result<PathBuf, ToolError> {
+) -> Result<(PathBuf, Content), ToolError> {
     let lock = Lock::acquire(host, cancelled)?;
     journal::recover_locked(host, &lock)?;
     let op = match host.workspace.stat(path) {
@@ -136,17 +132,18 @@ fn write(
                     ),
                 ));
             }
-            Op::Replace { path: there.location, old, new: content.to_vec() }
+            Op::Replace { path: there.location, old: Content::hashed(old, actual), new: content }
         }
-        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => Op::Create {
-            path: place::resolve(&host.workspace, path),
-            new: content.to_vec(),
-            mode: NewMode::Plain,
-        },
+        Err(error) if error.io_kind() == Some(std::io::ErrorKind::NotFound) => {
+            Op::Create { path: place::resolve(&host.workspace, path), new: content, mode: NewMode::Plain }
+        }
         Err(error) => return Err(fail(error)),
     };
-    transaction::commit(host, &lock, &[op], cancelled)?;
-    host.workspace.stat(path).map(|there| there.location).map_err(fail)
+    let ops = [op];
+    transaction::commit(host, &lock, &ops, cancelled)?;
+    let real = host.workspace.stat(path).map(|there| there.location).map_err(fail)?;
+    let [Op::Replace { new, .. } | Op::Create { new, .. }] = ops else { unreachable!("it is one of these") };
+    Ok((real, new))
 }
 
 /// The path as an absolute one, so that a journal can be read from anywhere.
@@ -194,7 +191,8 @@ impl Action for Mkdir {
         let path = place::parse(&input.path)?;
         let real = call
             .blocking(move |host, _| {
-                host.workspace.mkdir_all(&path).map_err(fail)?;
+                // Resolved first: on the way through `a/..` a directory `a` would be made.
+                host.workspace.mkdir_all(&place::resolve(&host.workspace, &path)).map_err(fail)?;
                 host.workspace.stat(&path).map(|there| there.location).map_err(fail)
             })
             .await?;
@@ -251,7 +249,7 @@ impl Action for Mv {
             .blocking(move |host, cancelled| {
                 let _lock = Lock::acquire(host, cancelled)?;
                 let old = host.workspace.stat_link(&from).map_err(fail)?.location;
-                if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                if let Some(parent) = place::resolve(&host.workspace, &to).parent() {
                     host.workspace.mkdir_all(parent).map_err(fail)?;
                 }
                 host.workspace.rename(&from, &to, Overwrite::Refuse).map_err(fail)?;

@@ -1,5 +1,7 @@
 //! Encodings: from bytes to text and back, byte for byte.
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 
@@ -32,15 +34,15 @@ impl TextForm {
 
 /// What the bytes of a file are.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
-    Text(String, TextForm),
+pub(crate) enum Decoded<'a> {
+    Text(Cow<'a, str>, TextForm),
     /// Not text in any encoding that can be told from the bytes.
     Binary,
 }
 
 /// Reads bytes as text: by a byte order mark, as UTF-8, as UTF-16 when every other byte is zero, or in the encoding the
 /// caller names. Nothing else is guessed: a wrong guess would be written back.
-pub(crate) fn decode(bytes: &[u8], named: Option<&'static Encoding>) -> Decoded {
+pub(crate) fn decode<'a>(bytes: &'a [u8], named: Option<&'static Encoding>) -> Decoded<'a> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes)
         && named.is_none_or(|named| named == encoding)
     {
@@ -51,9 +53,9 @@ pub(crate) fn decode(bytes: &[u8], named: Option<&'static Encoding>) -> Decoded 
         return strict(bytes, TextForm { encoding, mark: ByteOrderMark::Absent });
     }
     if let Ok(text) = std::str::from_utf8(bytes)
-        && !text.contains('\0')
+        && memchr::memchr(0, bytes).is_none()
     {
-        return Decoded::Text(text.to_owned(), TextForm::PLAIN);
+        return Decoded::Text(Cow::Borrowed(text), TextForm::PLAIN);
     }
     if let Some(encoding) = looks_like_utf16(bytes) {
         return strict(bytes, TextForm { encoding, mark: ByteOrderMark::Absent });
@@ -61,11 +63,11 @@ pub(crate) fn decode(bytes: &[u8], named: Option<&'static Encoding>) -> Decoded 
     Decoded::Binary
 }
 
-fn strict(bytes: &[u8], form: TextForm) -> Decoded {
+fn strict(bytes: &[u8], form: TextForm) -> Decoded<'_> {
     match form.encoding.decode_without_bom_handling_and_without_replacement(bytes) {
         // A text that does not come back as the same bytes could not be edited without changing the rest of the file.
         Some(text) => match encode_body(&text, form.encoding) {
-            Some(back) if back == bytes => Decoded::Text(text.into_owned(), form),
+            Some(back) if *back == *bytes => Decoded::Text(text, form),
             _ => Decoded::Binary,
         },
         None => Decoded::Binary,
@@ -88,7 +90,10 @@ fn looks_like_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Text as the bytes of a file; an error when the encoding has no way to write it.
-pub(crate) fn encode(text: &str, form: TextForm) -> Result<Vec<u8>, ToolError> {
+pub(crate) fn encode(text: String, form: TextForm) -> Result<Vec<u8>, ToolError> {
+    if form == TextForm::PLAIN {
+        return Ok(text.into_bytes());
+    }
     let mut bytes = match form.mark {
         ByteOrderMark::Absent => Vec::new(),
         ByteOrderMark::Present => match form.encoding {
@@ -97,17 +102,17 @@ pub(crate) fn encode(text: &str, form: TextForm) -> Result<Vec<u8>, ToolError> {
             _ => vec![0xEF, 0xBB, 0xBF],
         },
     };
-    let body = encode_body(text, form.encoding).ok_or_else(|| {
+    let body = encode_body(&text, form.encoding).ok_or_else(|| {
         ToolError::new(
             ErrorCode::InvalidArguments,
             format!("the new text has characters that `{}` cannot write", form.label()),
         )
     })?;
-    bytes.extend(body);
+    bytes.extend_from_slice(&body);
     Ok(bytes)
 }
 
-fn encode_body(text: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
+fn encode_body<'a>(text: &'a str, encoding: &'static Encoding) -> Option<Cow<'a, [u8]>> {
     if encoding == UTF_16LE {
         return Some(text.encode_utf16().flat_map(u16::to_le_bytes).collect());
     }
@@ -115,7 +120,7 @@ fn encode_body(text: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
         return Some(text.encode_utf16().flat_map(u16::to_be_bytes).collect());
     }
     let (bytes, _, failed) = encoding.encode(text);
-    (!failed).then(|| bytes.into_owned())
+    (!failed).then_some(bytes)
 }
 
 /// The encoding a caller names.

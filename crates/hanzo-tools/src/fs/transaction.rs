@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
@@ -36,11 +37,52 @@ const STAGING_THREADS: usize = 8;
 #[derive(Debug)]
 pub(crate) enum Op {
     /// A file's content changes.
-    Replace { path: PathBuf, old: Vec<u8>, new: Vec<u8> },
+    Replace { path: PathBuf, old: Content, new: Content },
     /// A file is made; directories above it as well.
-    Create { path: PathBuf, new: Vec<u8>, mode: NewMode },
+    Create { path: PathBuf, new: Content, mode: NewMode },
     /// A file goes.
-    Delete { path: PathBuf, old: Vec<u8> },
+    Delete { path: PathBuf, old: Content },
+}
+
+/// The bytes of a file, hashed no more than once.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    hash: OnceLock<ContentHash>,
+}
+
+impl Content {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, hash: OnceLock::new() }
+    }
+
+    /// With the hash that is known already.
+    pub(crate) fn hashed(bytes: Vec<u8>, hash: ContentHash) -> Self {
+        Self { bytes, hash: hash.into() }
+    }
+
+    pub(crate) fn hash(&self) -> &ContentHash {
+        self.hash.get_or_init(|| ContentHash::of(&self.bytes))
+    }
+}
+
+/// From this many bytes on, hashing takes longer than starting a thread for it by far.
+const LARGE: usize = 1 << 20;
+
+/// Does both, at once when they are about many bytes.
+pub(crate) fn beside<A: Send, B>(
+    size: usize,
+    other: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
+    if size < LARGE {
+        return (other(), here());
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let here = here();
+        (other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), here)
+    })
 }
 
 impl Op {
@@ -208,7 +250,7 @@ pub(super) fn commit_until(
 }
 
 fn entry(op: &Op, staged: Option<&Staged>, trash: &Path) -> JournalOp {
-    let hash = |bytes: &[u8]| Some(ContentHash::of(bytes));
+    let hash = |content: &Content| Some(content.hash().clone());
     let (kind, old, new) = match op {
         Op::Replace { old, new, .. } => (OpKind::Replace, hash(old), hash(new)),
         Op::Create { new, .. } => (OpKind::Create, None, hash(new)),
@@ -245,8 +287,11 @@ fn stage_all(
     let stage = |op: &Op| -> Result<Option<Staged>, ToolError> {
         cancelled.check()?;
         match op {
+            // The hash is wanted later; the disk leaves time for it.
             Op::Replace { path, new, .. } | Op::Create { path, new, .. } => {
-                workspace.stage(path, new).map(Some).map_err(|error| place::failure(&error))
+                let stage = || workspace.stage(path, &new.bytes);
+                let (_, staged) = beside(new.bytes.len(), || new.hash(), stage);
+                staged.map(Some).map_err(|error| place::failure(&error))
             }
             Op::Delete { .. } => Ok(None),
         }
@@ -280,8 +325,12 @@ fn apply_one<'a>(
     let failed = |error: PathError| (Applied::Nothing, place::failure(&error));
     match (op, staged) {
         (Op::Replace { path, old, .. }, Some(staged)) => {
-            staged.exchange().map_err(failed)?;
-            if holds(workspace, &staged.temporary(), old) {
+            staged.exchange().map_err(|error| match error.io_kind() {
+                // Where the swap takes several steps, it notices by itself.
+                Some(std::io::ErrorKind::ResourceBusy) => (Applied::Nothing, interfered(path)),
+                _ => failed(error),
+            })?;
+            if holds(workspace, &staged.temporary(), &old.bytes) {
                 Ok(Applied::Exchanged)
             } else {
                 Err((Applied::Exchanged, interfered(path)))
@@ -297,7 +346,7 @@ fn apply_one<'a>(
         (Op::Delete { path, old }, _) => {
             workspace.rename(path, trash, Overwrite::Refuse).map_err(failed)?;
             let done = Applied::Trashed { op, trash: trash.to_owned() };
-            if holds(workspace, trash, old) { Ok(done) } else { Err((done, interfered(path))) }
+            if holds(workspace, trash, &old.bytes) { Ok(done) } else { Err((done, interfered(path))) }
         }
         (Op::Replace { path, .. } | Op::Create { path, .. }, None) => {
             let lost = format!("the new content of `{}` was not written", path.display());

@@ -1,17 +1,16 @@
 //! Applying hunks to a text.
+//!
+//! Places are byte offsets of line starts. The text is never taken apart into lines: a file of many megabytes with one change
+//! in it is searched for that change and copied around it.
+
+use std::cell::Cell;
 
 use hanzo_protocol::primitives::Position;
 
+use memchr::memmem;
+
 use super::edits::MAX_CANDIDATES;
 use super::{Hunk, Line, PatchError, Tag};
-
-/// A line of a file with its break.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileLine<'a> {
-    /// Up to the line feed; a carriage return is part of it.
-    text: &'a str,
-    ended: bool,
-}
 
 /// How the patch writes line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,31 +30,43 @@ enum Ending {
     FromFile,
 }
 
+/// A line of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileLine<'a> {
+    /// Up to the line feed; a carriage return is part of it.
+    text: &'a str,
+    ended: bool,
+    /// Where the next line begins.
+    next: usize,
+}
+
+/// Whole lines, as bytes of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    begin: usize,
+    end: usize,
+}
+
 struct Applier<'a> {
-    lines: Vec<FileLine<'a>>,
+    text: &'a str,
     returns: Returns,
     ending: Ending,
+    /// A line's number and where it begins, to count on from.
+    counted: Cell<(usize, usize)>,
 }
 
 /// The text with the hunks applied.
 pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
-    let mut lines: Vec<FileLine<'_>> = text.split('\n').map(|text| FileLine { text, ended: true }).collect();
-    if let Some(last) = lines.last_mut() {
-        last.ended = false;
-    }
-    if lines.last().is_some_and(|last| last.text.is_empty()) {
-        lines.pop();
-    }
     let all = || hunks.iter().flat_map(|hunk| &hunk.lines);
     let returns =
         if all().any(|line| line.text.ends_with('\r')) { Returns::Exact } else { Returns::FromFile };
     let ending = if all().any(|line| line.no_newline) { Ending::Exact } else { Ending::FromFile };
-    let applier = Applier { lines, returns, ending };
-    let mut placed: Vec<(usize, &Hunk)> = Vec::new();
+    let applier = Applier { text, returns, ending, counted: Cell::new((0, 0)) };
+    let mut placed: Vec<(Stretch, &Hunk)> = Vec::new();
     let mut from = 0;
     for (index, hunk) in hunks.iter().enumerate() {
         let at = applier.locate(hunk, index, hunks.len(), from, &placed)?;
-        from = at + old_lines(hunk).count();
+        from = at.end;
         placed.push((at, hunk));
     }
     Ok(applier.write(&placed))
@@ -65,7 +76,74 @@ fn old_lines(hunk: &Hunk) -> impl Iterator<Item = &Line> + Clone {
     hunk.lines.iter().filter(|line| line.tag != Tag::Insert)
 }
 
-impl Applier<'_> {
+impl<'a> Applier<'a> {
+    /// The line that begins at `at`; none at the end.
+    fn line(&self, at: usize) -> Option<FileLine<'a>> {
+        let rest = &self.text[at..];
+        if rest.is_empty() {
+            return None;
+        }
+        Some(match memchr::memchr(b'\n', rest.as_bytes()) {
+            Some(length) => FileLine { text: &rest[..length], ended: true, next: at + length + 1 },
+            None => FileLine { text: rest, ended: false, next: self.text.len() },
+        })
+    }
+
+    /// Where each line begins, from `at` on.
+    fn line_starts(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(at), |at| self.line(*at).map(|line| line.next))
+            .take_while(|at| *at < self.text.len())
+    }
+
+    /// Where the line begins that is `count` lines before the one at `at`.
+    fn back(&self, at: usize, count: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let mut at = at;
+        for _ in 0..count {
+            let before = bytes[..at].strip_suffix(b"\n").unwrap_or(&bytes[..at]);
+            if at == 0 {
+                return None;
+            }
+            at = memchr::memrchr(b'\n', before).map_or(0, |feed| feed + 1);
+        }
+        Some(at)
+    }
+
+    /// Where line `number` begins.
+    fn start_of(&self, number: usize) -> Option<usize> {
+        let (line, at) = Some(self.counted.get()).filter(|(line, _)| *line <= number).unwrap_or((0, 0));
+        let at = match number - line {
+            0 => at,
+            more => at + memchr::memchr_iter(b'\n', &self.text.as_bytes()[at..]).nth(more - 1)? + 1,
+        };
+        self.counted.set((number, at));
+        Some(at)
+    }
+
+    /// The number of the line that begins at `at`.
+    fn number_of(&self, at: usize) -> usize {
+        let (line, from) = Some(self.counted.get()).filter(|(_, from)| *from <= at).unwrap_or((0, 0));
+        let number = line + memchr::memchr_iter(b'\n', &self.text.as_bytes()[from..at]).count();
+        self.counted.set((number, at));
+        number
+    }
+
+    /// Where the lines from `from` on begin that have `part` in them.
+    fn lines_with<'b>(&'b self, part: &'b str, from: usize) -> Box<dyn Iterator<Item = usize> + 'b> {
+        if part.is_empty() {
+            return Box::new(self.line_starts(from));
+        }
+        let bytes = self.text.as_bytes();
+        let finder = memmem::Finder::new(part);
+        let mut next = from;
+        Box::new(std::iter::from_fn(move || {
+            let hit = next + finder.find(bytes.get(next..)?)?;
+            let start = memchr::memrchr(b'\n', &bytes[from..hit]).map_or(from, |feed| from + feed + 1);
+            next = self.line(start)?.next;
+            Some(start)
+        }))
+    }
+
     /// Where the hunk's old lines are, at or after `from`.
     fn locate(
         &self,
@@ -73,74 +151,79 @@ impl Applier<'_> {
         index: usize,
         count: usize,
         from: usize,
-        placed: &[(usize, &Hunk)],
-    ) -> Result<usize, PatchError> {
+        placed: &[(Stretch, &Hunk)],
+    ) -> Result<Stretch, PatchError> {
         let which =
             if count == 1 { "the hunk".to_owned() } else { format!("hunk {index} of {count} (from 0)") };
         let old: Vec<&Line> = old_lines(hunk).collect();
         let from = self.go_past(hunk, &which, from)?;
         if old.is_empty() {
-            return self.place_for_insertion(hunk, &which, from);
+            let at = self.place_for_insertion(hunk, &which)?;
+            return Ok(Stretch { begin: at, end: at });
         }
         if hunk.at_end {
-            let at = self.lines.len().checked_sub(old.len()).filter(|at| *at >= from && self.fits(&old, *at));
-            return at.ok_or_else(|| PatchError::NotFound {
+            let begin = self.back(self.text.len(), old.len()).filter(|begin| *begin >= from);
+            let found = begin.and_then(|begin| self.fits(&old, begin));
+            return found.ok_or_else(|| PatchError::NotFound {
                 what: format!("the lines of {which} are not at the end of the file"),
             });
         }
         if let Some(stated) = hunk.stated
-            && stated >= from
-            && self.is_anchored(hunk, stated, old.len())
-            && self.fits(&old, stated)
+            && let Some(begin) = self.start_of(stated).filter(|begin| *begin >= from)
+            && let Some(found) = self.fits(&old, begin)
+            && self.is_anchored(hunk, found)
         {
-            return Ok(stated);
+            return Ok(found);
         }
-        let is_free = |at: &usize| {
-            placed
-                .iter()
-                .all(|(begin, earlier)| at + old.len() <= *begin || *at >= begin + old_lines(earlier).count())
+        let is_free = |place: &Stretch| {
+            placed.iter().all(|(earlier, _)| place.end <= earlier.begin || place.begin >= earlier.end)
         };
         // A unified diff that is off by some lines may mean a place on either side; the other grammar only goes forward.
-        let is_possible = |at: &usize| if hunk.stated.is_some() { is_free(at) } else { *at >= from };
-        let places: Vec<usize> = self.places(&old).filter(is_possible).collect();
+        let places: Vec<Stretch> = match hunk.stated {
+            Some(_) => self.places(&old, 0).into_iter().filter(is_free).collect(),
+            None => self.places(&old, from),
+        };
         match places.as_slice() {
             [] => Err(self.not_found(&old, &which)),
-            [only] if *only >= from => Ok(*only),
+            [only] if only.begin >= from => Ok(*only),
             [_] => Err(PatchError::NotFound {
                 what: format!("the lines of {which} are before those of an earlier one"),
             }),
             // `@@ fn main()` says behind which line: the first place after it is meant.
             [first, ..] if !hunk.after.is_empty() => Ok(*first),
-            _ => Err(ambiguous(format!("the lines of {which} are there {} times", places.len()), &places)),
+            _ => Err(self.ambiguous(
+                format!("the lines of {which} are there {} times", places.len()),
+                places.iter().map(|place| place.begin),
+            )),
         }
     }
 
     /// A diff that begins at the first line, or that has no context after its changes, says it touches the file's start or
     /// end; a place elsewhere is not the one it was made for.
-    fn is_anchored(&self, hunk: &Hunk, stated: usize, length: usize) -> bool {
+    fn is_anchored(&self, hunk: &Hunk, found: Stretch) -> bool {
         let trailing = hunk.lines.last().is_some_and(|line| line.tag == Tag::Context);
-        trailing || stated + length == self.lines.len()
+        trailing || found.end == self.text.len()
     }
 
     fn go_past(&self, hunk: &Hunk, which: &str, from: usize) -> Result<usize, PatchError> {
         let mut from = from;
         for heading in &hunk.after {
             let same = |at: &usize| {
-                let text = self.lines[*at].text.trim_end_matches('\r');
+                let text = self.line(*at).map_or("", |line| line.text.trim_end_matches('\r'));
                 text == heading || text.trim() == heading.trim()
             };
-            let places: Vec<usize> = (from..self.lines.len()).filter(same).collect();
+            let places: Vec<usize> = self.lines_with(heading.trim(), from).filter(same).collect();
             match places.as_slice() {
                 [] => {
                     return Err(PatchError::NotFound {
                         what: format!("the line `{heading}` before {which} is not there"),
                     });
                 }
-                [only] => from = only + 1,
+                [only] => from = self.line(*only).map_or(self.text.len(), |line| line.next),
                 _ => {
-                    return Err(ambiguous(
+                    return Err(self.ambiguous(
                         format!("the line `{heading}` before {which} is there {} times", places.len()),
-                        &places,
+                        places.iter().copied(),
                     ));
                 }
             }
@@ -148,23 +231,34 @@ impl Applier<'_> {
         Ok(from)
     }
 
-    fn place_for_insertion(&self, hunk: &Hunk, which: &str, from: usize) -> Result<usize, PatchError> {
-        if self.lines.is_empty() || hunk.at_end || (hunk.stated.is_none() && hunk.after.is_empty()) {
-            return Ok(self.lines.len().max(from));
+    fn place_for_insertion(&self, hunk: &Hunk, which: &str) -> Result<usize, PatchError> {
+        if self.text.is_empty() || hunk.at_end || (hunk.stated.is_none() && hunk.after.is_empty()) {
+            return Ok(self.text.len());
         }
         Err(PatchError::NotFound {
             what: format!("{which} has no line of the file in it, so it says no place"),
         })
     }
 
-    fn places<'b>(&'b self, old: &'b [&'b Line]) -> impl Iterator<Item = usize> + 'b {
-        let last = (self.lines.len() + 1).saturating_sub(old.len());
-        (0..last).filter(|at| self.fits(old, *at))
+    /// Every place of the lines, from `from` on.
+    fn places(&self, old: &[&Line], from: usize) -> Vec<Stretch> {
+        // The longest line is in the fewest places.
+        let longest = old.iter().enumerate().max_by_key(|(_, line)| line.text.len());
+        let Some((above, longest)) = longest else { return Vec::new() };
+        self.lines_with(&longest.text, from)
+            .filter_map(|at| self.back(at, above))
+            .filter(|begin| *begin >= from)
+            .filter_map(|begin| self.fits(old, begin))
+            .collect()
     }
 
-    fn fits(&self, old: &[&Line], at: usize) -> bool {
-        let Some(there) = self.lines.get(at..at + old.len()) else { return false };
-        old.iter().zip(there).all(|(wanted, line)| self.is_same(wanted, line))
+    fn fits(&self, old: &[&Line], begin: usize) -> Option<Stretch> {
+        let mut end = begin;
+        for wanted in old {
+            let line = self.line(end).filter(|line| self.is_same(wanted, line))?;
+            end = line.next;
+        }
+        Some(Stretch { begin, end })
     }
 
     fn is_same(&self, wanted: &Line, line: &FileLine<'_>) -> bool {
@@ -181,25 +275,31 @@ impl Applier<'_> {
 
     fn not_found(&self, old: &[&Line], which: &str) -> PatchError {
         // The longest beginning that is there tells where the caller's picture of the file goes wrong.
-        let mut best = (0, 0);
-        for at in 0..self.lines.len() {
-            let fits =
-                old.iter().zip(&self.lines[at..]).take_while(|(wanted, line)| self.is_same(wanted, line));
-            let length = fits.count();
+        let mut best = (0, 0, 0);
+        for begin in self.line_starts(0) {
+            let (mut length, mut next) = (0, begin);
+            while let (Some(wanted), Some(line)) = (old.get(length), self.line(next)) {
+                if !self.is_same(wanted, &line) {
+                    break;
+                }
+                (length, next) = (length + 1, line.next);
+            }
             if length > best.0 {
-                best = (length, at);
+                best = (length, begin, next);
             }
         }
         let what = match best {
-            (0, _) => format!("the lines of {which} are not there; the first is `{}`", old[0].text),
-            (length, at) => match self.lines.get(at + length) {
-                Some(line) => format!(
-                    "the lines of {which} are not there; nearest is line {}, where line {} is `{}` and not `{}`",
-                    at,
-                    at + length,
-                    line.text,
-                    old[length].text
-                ),
+            (0, ..) => format!("the lines of {which} are not there; the first is `{}`", old[0].text),
+            (length, begin, next) => match self.line(next) {
+                Some(line) => {
+                    let at = self.number_of(begin);
+                    format!(
+                        "the lines of {which} are not there; nearest is line {at}, where line {} is `{}` and not `{}`",
+                        at + length,
+                        line.text,
+                        old[length].text
+                    )
+                }
                 None => {
                     format!("the lines of {which} are not there; the file ends before `{}`", old[length].text)
                 }
@@ -208,47 +308,64 @@ impl Applier<'_> {
         PatchError::NotFound { what }
     }
 
-    fn write(&self, placed: &[(usize, &Hunk)]) -> String {
-        let crlf = self.returns == Returns::FromFile && self.has_return_near(self.lines.len());
-        let mut out =
-            Output { text: String::new(), open_end: false, line_break: if crlf { "\r\n" } else { "\n" } };
+    fn write(&self, placed: &[(Stretch, &Hunk)]) -> String {
+        let all = self.text.len();
+        let crlf = self.returns == Returns::FromFile && self.has_return_near(all);
+        let more: usize =
+            placed.iter().flat_map(|(_, hunk)| &hunk.lines).map(|line| line.text.len() + 2).sum();
+        let mut out = Output {
+            text: String::with_capacity(all + more),
+            open_end: false,
+            line_break: if crlf { "\r\n" } else { "\n" },
+        };
         let mut next = 0;
-        let was_open = self.lines.last().is_some_and(|last| !last.ended);
+        let was_open = !self.text.is_empty() && !self.text.ends_with('\n');
         for (at, hunk) in placed {
-            self.lines[next..*at].iter().for_each(|line| out.push(line.text, line.ended));
-            next = *at;
+            out.push(&self.text[next..at.begin]);
+            next = at.begin;
             for line in &hunk.lines {
                 match line.tag {
-                    Tag::Context => {
-                        let kept = self.lines[next];
-                        next += 1;
-                        out.push(kept.text, kept.ended);
+                    Tag::Context | Tag::Remove => {
+                        let end = self.line(next).map_or(all, |line| line.next);
+                        if line.tag == Tag::Context {
+                            out.push(&self.text[next..end]);
+                        }
+                        next = end;
                     }
-                    Tag::Remove => next += 1,
                     Tag::Insert => {
                         let returned = self.returns == Returns::FromFile && self.has_return_near(next);
-                        let text = if returned { format!("{}\r", line.text) } else { line.text.clone() };
                         // Without a word on it, text put behind an open last line takes over its open end.
                         let takes_over = self.ending == Ending::FromFile
                             && was_open
-                            && next >= self.lines.len()
+                            && next == all
                             && is_last_insertion(hunk, line);
-                        let text = if takes_over { line.text.clone() } else { text };
-                        out.push(&text, !(line.no_newline || takes_over));
+                        let line_break = match (line.no_newline || takes_over, returned) {
+                            (true, _) => "",
+                            (false, true) => "\r\n",
+                            (false, false) => "\n",
+                        };
+                        out.push_line(&line.text, line_break);
                     }
                 }
             }
         }
-        self.lines[next..].iter().for_each(|line| out.push(line.text, line.ended));
+        out.push(&self.text[next..]);
         out.text
     }
 
     /// Whether the lines around `at` end with a carriage return.
     fn has_return_near(&self, at: usize) -> bool {
-        let ended = |line: &&FileLine<'_>| line.ended;
-        let before = self.lines[..at.min(self.lines.len())].iter().rev().find(ended);
-        let line = before.or_else(|| self.lines.iter().find(ended));
-        line.is_some_and(|line| line.text.ends_with('\r'))
+        let bytes = self.text.as_bytes();
+        let before = memchr::memrchr(b'\n', &bytes[..at]);
+        let feed = before.or_else(|| memchr::memchr(b'\n', bytes));
+        feed.is_some_and(|feed| bytes[..feed].ends_with(b"\r"))
+    }
+
+    fn ambiguous(&self, what: String, places: impl Iterator<Item = usize>) -> PatchError {
+        let number = |at: usize| u32::try_from(self.number_of(at)).unwrap_or(u32::MAX);
+        let candidates =
+            places.take(MAX_CANDIDATES).map(|at| Position { line: number(at), col: 0 }).collect();
+        PatchError::Ambiguous { what, candidates }
     }
 }
 
@@ -264,23 +381,25 @@ struct Output {
 }
 
 impl Output {
-    fn push(&mut self, text: &str, ended: bool) {
+    /// Lines of the file, as they are.
+    fn push(&mut self, lines: &str) {
+        if !lines.is_empty() {
+            self.close();
+            self.text.push_str(lines);
+            self.open_end = !lines.ends_with('\n');
+        }
+    }
+
+    fn push_line(&mut self, text: &str, line_break: &str) {
+        self.close();
+        self.text.push_str(text);
+        self.text.push_str(line_break);
+        self.open_end = !line_break.ends_with('\n');
+    }
+
+    fn close(&mut self) {
         if self.open_end {
             self.text.push_str(self.line_break);
         }
-        self.text.push_str(text);
-        if ended {
-            self.text.push('\n');
-        }
-        self.open_end = !ended;
     }
-}
-
-fn ambiguous(what: String, places: &[usize]) -> PatchError {
-    let candidates = places
-        .iter()
-        .take(MAX_CANDIDATES)
-        .map(|line| Position { line: u32::try_from(*line).unwrap_or(u32::MAX), col: 0 })
-        .collect();
-    PatchError::Ambiguous { what, candidates }
 }

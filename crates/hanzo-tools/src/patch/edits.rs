@@ -1,5 +1,7 @@
 //! Plain replacements: this text, which occurs once, becomes that text.
 
+use std::borrow::Cow;
+
 use hanzo_protocol::primitives::Position;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,11 +28,11 @@ pub(crate) struct Edit {
 
 /// Applies replacements one after the other.
 pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<String, PatchError> {
-    let mut text = text.to_owned();
+    let mut text = Cow::Borrowed(text);
     for (index, edit) in edits.iter().enumerate() {
-        text = replace_one(&text, edit, index, edits.len())?;
+        text = Cow::Owned(replace_one(&text, edit, index, edits.len())?);
     }
-    Ok(text)
+    Ok(text.into_owned())
 }
 
 fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<String, PatchError> {
@@ -53,7 +55,7 @@ fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<St
     let places: Vec<usize> = overlapping(text, &old);
     match places.as_slice() {
         [] => Err(PatchError::NotFound { what: format!("`old_text` is not there{which}") }),
-        [at] => Ok(format!("{}{new}{}", &text[..*at], &text[at + old.len()..])),
+        [at] => Ok([&text[..*at], &new, &text[at + old.len()..]].concat()),
         _ if edit.all => Ok(text.replace(&old, &new)),
         _ => Err(PatchError::Ambiguous {
             what: format!("`old_text` is there {} times{which}", places.len()),
@@ -64,9 +66,10 @@ fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<St
 
 /// Every place where `old` begins, those that overlap included: of two such neither is more right.
 fn overlapping(text: &str, old: &str) -> Vec<usize> {
+    let finder = memchr::memmem::Finder::new(old);
     let mut places = Vec::new();
     let mut from = 0;
-    while let Some(at) = text[from..].find(old) {
+    while let Some(at) = finder.find(&text.as_bytes()[from..]) {
         places.push(from + at);
         from += at + old.chars().next().map_or(1, char::len_utf8);
         if places.len() > 10_000 {

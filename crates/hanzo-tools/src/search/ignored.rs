@@ -17,7 +17,7 @@ const MAX_IGNORE_FILE: u64 = 4 << 20;
 
 /// The rules of a directory, and of those above it.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     parent: Option<Arc<Self>>,
     ignore: Option<Gitignore>,
     gitignore: Option<Gitignore>,
@@ -29,7 +29,7 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The rules of the directories above `start`, outermost first.
-    pub(super) fn above(workspace: &Workspace, start: &Path) -> Option<Arc<Self>> {
+    pub(crate) fn above(workspace: &Workspace, start: &Path) -> Option<Arc<Self>> {
         let mut rules = None;
         let ancestors: Vec<PathBuf> = start.ancestors().skip(1).map(Path::to_owned).collect();
         for directory in ancestors.iter().rev() {
@@ -42,7 +42,7 @@ impl Rules {
     }
 
     /// The rules of `dir`; `has` says which of the names that matter are in it.
-    pub(super) fn of(
+    pub(crate) fn of(
         workspace: &Workspace,
         dir: &OpenDir,
         parent: Option<Arc<Self>>,
@@ -71,7 +71,7 @@ impl Rules {
     }
 
     /// Whether `path`, an absolute one, is left out.
-    pub(super) fn leave_out(&self, path: &Path, is_dir: bool) -> bool {
+    pub(crate) fn leave_out(&self, path: &Path, is_dir: bool) -> bool {
         let mut own = Match::None;
         let mut git = Match::None;
         let mut exclude = Match::None;

@@ -4,7 +4,7 @@
 //! pages are stable and a search stops as soon as its page is full. How far the walk may run ahead is bounded.
 
 mod engine;
-mod ignored;
+pub(crate) mod ignored;
 pub(crate) mod walk;
 
 pub(crate) use engine::glob_set;

@@ -68,7 +68,8 @@ impl Walk {
             Scope::All => None,
         };
         let mut walker = Walker { walk: self, workspace, cancelled, visit };
-        let _ = walker.directory(&Arc::new(start), Path::new(""), rules.as_ref(), 1);
+        let after = self.after.as_deref();
+        let _ = walker.directory(&Arc::new(start), Path::new(""), after, rules.as_ref(), 1);
         Ok(())
     }
 }
@@ -81,10 +82,12 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
+    /// `after` is what is left of the order key to begin behind, when that is in here.
     fn directory(
         &mut self,
         dir: &Arc<OpenDir>,
         relative: &Path,
+        after: Option<&[u8]>,
         above: Option<&Arc<Rules>>,
         depth: usize,
     ) -> ControlFlow<()> {
@@ -93,8 +96,6 @@ impl Walker<'_> {
         }
         let Ok(entries) = dir.entries() else { return ControlFlow::Continue(()) };
         let mut entries: Vec<_> = entries.flatten().collect();
-        // As whole paths sort: `a.b` before `a/b`, because `.` is before `/`.
-        entries.sort_by(|a, b| Iterator::cmp(sort_key(&a.name, a.kind), sort_key(&b.name, b.kind)));
         let rules = match self.walk.scope {
             Scope::Visible => {
                 let has = |name: &str| entries.iter().any(|entry| entry.name == name);
@@ -102,23 +103,27 @@ impl Walker<'_> {
             }
             Scope::All => None,
         };
+        // What earlier pages had is not worth sorting.
+        if let Some(after) = after {
+            entries.retain(|entry| {
+                is_behind(&entry.name, entry.kind, after) || entered(&entry.name, entry.kind, after).is_some()
+            });
+        }
+        // As whole paths sort: `a.b` before `a/b`, because `.` is before `/`.
+        entries.sort_unstable_by(|a, b| Iterator::cmp(sort_key(&a.name, a.kind), sort_key(&b.name, b.kind)));
         for entry in entries {
-            let is_dir = entry.kind == FileKind::Directory;
-            let path = relative.join(&entry.name);
-            let key = order_key(&path, entry.kind);
-            let is_behind = self.walk.after.as_ref().is_none_or(|after| key > *after);
-            // Everything in a directory is behind it and before whatever follows it.
-            let is_entered = self.walk.after.as_ref().is_some_and(|after| is_dir && after.starts_with(&key));
-            if !(is_behind || is_entered) || entry.name == ".git" {
+            if entry.name == ".git" {
                 continue;
             }
+            let is_dir = entry.kind == FileKind::Directory;
+            let path = relative.join(&entry.name);
             if let Some(rules) = &rules {
                 let hidden = entry.name.as_encoded_bytes().first() == Some(&b'.');
                 if hidden || rules.leave_out(&dir.location().join(&entry.name), is_dir) {
                     continue;
                 }
             }
-            if is_behind {
+            if after.is_none_or(|after| is_behind(&entry.name, entry.kind, after)) {
                 (self.visit)(Found {
                     dir: Arc::clone(dir),
                     name: entry.name.clone(),
@@ -131,7 +136,8 @@ impl Walker<'_> {
                 && deeper
                 && let Ok(inner) = self.workspace.open_dir_in(dir, &entry.name)
             {
-                self.directory(&Arc::new(inner), &path, rules.as_ref(), depth + 1)?;
+                let after = after.and_then(|after| entered(&entry.name, entry.kind, after));
+                self.directory(&Arc::new(inner), &path, after, rules.as_ref(), depth + 1)?;
             }
         }
         ControlFlow::Continue(())
@@ -162,6 +168,16 @@ pub(crate) fn is_visible(workspace: &Workspace, real: &Path) -> bool {
 fn sort_key(name: &OsString, kind: FileKind) -> impl Iterator<Item = u8> + '_ {
     let slash = (kind == FileKind::Directory).then_some(b'/');
     name.as_encoded_bytes().iter().copied().chain(slash)
+}
+
+fn is_behind(name: &OsString, kind: FileKind, after: &[u8]) -> bool {
+    sort_key(name, kind).gt(after.iter().copied())
+}
+
+/// What is left of `after` within the directory `name`. Everything in a directory is behind it and before whatever follows it.
+fn entered<'a>(name: &OsString, kind: FileKind, after: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = after.strip_prefix(name.as_encoded_bytes()).filter(|_| kind == FileKind::Directory);
+    rest.and_then(|rest| rest.strip_prefix(b"/"))
 }
 
 /// What orders the walk: the path as bytes, a directory's with a slash behind it, so that everything in it follows it at once.

@@ -23,6 +23,8 @@ fn schemas_are_valid_without_references_and_accept_the_examples() {
     let stage = Stage::new();
     for tool in unified(&stage.host) {
         let data = stage.call(tool.name(), json!({"action": "schema"})).envelope.unwrap()["data"].clone();
+        // That of `ws` has all tools.
+        let data = data["tools"].get(tool.name()).cloned().unwrap_or(data);
         let help = stage.call(tool.name(), json!({})).output;
         let examples = help.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
         for example in examples {
@@ -70,11 +72,15 @@ fn the_advertised_schema_is_flat_small_and_the_same_every_time() {
         );
         assert_eq!(tool.description, other.description);
         let size = serde_json::to_string(&tool).unwrap().len();
-        let most = if tool.name == "fs" { 2500 } else { 1200 };
+        let most = match tool.name.as_str() {
+            "fs" | "vcs" => 2500,
+            "proc" => 1750,
+            _ => 1000,
+        };
         assert!(size <= most, "{} takes {size} bytes of every request", tool.name);
         total += size;
     }
-    assert!(total <= 5200, "all tools take {total} bytes of every request");
+    assert!(total <= 7500, "all tools take {total} bytes of every request");
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn beside_a_foreign_writer_an_edit_works_or_is_a_conflict_and_leaves_nothing_beh
         let text = before["text"].as_str().unwrap().trim_end();
         let arguments = json!({
             "action": "apply_patch", "path": "a.txt", "base_hash": before["hash"],
-            "edits": [{"old_text": text, "new_text": format!("ours {round}")}],
+            "edits": [{"old_text": text, "new_text": format!("edited {round}")}],
         });
         let result = stage.call("fs", arguments);
         if result.is_error {

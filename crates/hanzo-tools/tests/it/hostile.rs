@@ -54,16 +54,79 @@ fn loops_and_foreign_addresses_are_typed_errors() {
 }
 
 #[test]
-fn a_file_of_four_gigabytes_is_refused_by_read_and_searched_by_search() {
+fn a_file_of_four_gigabytes_is_answered_at_once_and_not_edited() {
     let stage = Stage::new();
     let file = fs::File::create(stage.root.join("huge")).unwrap();
     file.set_len(4 << 30).unwrap();
-    assert_eq!(code(&stage, json!({"action": "read", "path": "huge"})), "TOO_LARGE");
+    let started = Instant::now();
+    let read = stage.ok(json!({"action": "read", "path": "huge"}));
+    assert_eq!((&read["size"], &read["binary"]), (&json!(4_u64 << 30), &json!("application/octet-stream")));
+    assert_eq!((read.get("text"), read.get("hash")), (None, None), "it was not gone through");
+    let edits = json!([{"old_text": "a", "new_text": "b"}]);
+    let edit = json!({"action": "apply_patch", "path": "huge", "edits": edits, "base_hash": "x"});
+    assert_eq!(code(&stage, edit), "TOO_LARGE");
     let stat = stage.ok(json!({"action": "stat", "path": "huge"}));
     assert_eq!((&stat["size"], stat.get("hash")), (&json!(4_u64 << 30), None));
-    let started = Instant::now();
     stage.ok(json!({"action": "search_text", "pattern": "x"}));
-    assert!(started.elapsed() < Duration::from_secs(5), "zeros are binary");
+    assert!(started.elapsed() < Duration::from_secs(5), "zeros are binary: {:?}", started.elapsed());
+
+    // Text at the start, nothing for gigabytes after it: the first lines are there at once too.
+    let huge = fs::File::options().write(true).open(stage.root.join("huge")).unwrap();
+    std::io::Write::write_all(&mut &huge, "größe\n".repeat(10_000).as_bytes()).unwrap();
+    let read = stage.ok(json!({"action": "read", "path": "huge", "offset": 7, "limit": 2}));
+    assert_eq!((&read["text"], read.get("hash")), (&json!("größe\ngröße\n"), None));
+}
+
+#[test]
+fn a_file_too_large_for_memory_is_read_in_parts() {
+    use std::io::Write as _;
+
+    let stage = Stage::new();
+    let path = stage.root.join("log");
+    let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+    let line = |n: u64| format!("line {n:07} of a long log, größer as it goes on\n");
+    let count = (65 << 20) / line(0).len() as u64;
+    for n in 0..count {
+        file.write_all(line(n).as_bytes()).unwrap();
+    }
+    write!(file, "the end").unwrap();
+    drop(file);
+    let content = fs::read(&path).unwrap();
+    let hash = hanzo_protocol::primitives::ContentHash::of(&content);
+    let read = |more: serde_json::Value| {
+        let mut arguments = json!({"action": "read", "path": "log"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let result = stage.call("fs", arguments);
+        assert!(!result.is_error, "{}", result.output);
+        result.envelope.unwrap()
+    };
+    let first = read(json!({"limit": 2}));
+    assert_eq!(first["data"]["text"], format!("{}{}", line(0), line(1)));
+    assert_eq!(first["data"]["hash"], hash.as_str());
+    assert_eq!((&first["data"]["lines"], &first["data"]["size"]), (&json!(count + 1), &json!(content.len())));
+    let cursor = &first["meta"]["paging"]["cursor"];
+    let second = read(json!({"limit": 1, "cursor": cursor}));
+    assert_eq!(second["data"]["text"], line(2));
+    assert_eq!(second["data"]["range"]["start"]["line"], 2);
+
+    let last = read(json!({"offset": count - 1}));
+    assert_eq!(last["data"]["text"], format!("{}the end", line(count - 1)));
+    assert_eq!(last["data"]["range"]["end"], json!({"line": count, "col": 7}));
+    assert!(last["meta"]["paging"]["cursor"].is_null());
+    let range = json!({"start": {"line": 500_000, "col": 5}, "end": {"line": 500_001, "col": 4}});
+    let ranged = read(json!({"range": range}));
+    assert_eq!(ranged["data"]["text"], format!("{}line", &line(500_000)[5..]));
+    assert_eq!(ranged["data"]["range"], range);
+    assert!(ranged["meta"]["paging"]["cursor"].is_null());
+    let past = json!({"action": "read", "path": "log", "offset": count + 1});
+    assert_eq!(stage.err(past)["details"]["lines"], count + 1);
+
+    let edits = json!([{"old_text": "the end", "new_text": "x"}]);
+    let edit = json!({"action": "apply_patch", "path": "log", "edits": edits, "base_hash": hash.as_str()});
+    let error = stage.err(edit);
+    assert_eq!(error["code"], "TOO_LARGE");
+    assert!(error["message"].as_str().unwrap().contains("change it with a command"), "{error}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), content.len() as u64);
 }
 
 #[test]

@@ -4,15 +4,32 @@
 #![expect(clippy::format_collect, reason = "test texts are short")]
 #![expect(clippy::print_stderr, reason = "an oracle that did not run says so")]
 
+mod bad_input;
 mod code;
 mod code_fuzz;
 mod contract;
+#[cfg(target_os = "linux")]
+mod crash;
 mod ctags;
 mod edits;
 mod files;
 mod hostile;
+mod mode;
 mod names;
 mod oracle_codex;
+mod oracle_encodings;
 mod oracle_git;
+#[cfg(unix)]
+mod oracle_runners;
+#[cfg(unix)]
+mod proc;
+#[cfg(unix)]
+mod runners;
 mod search;
 mod support;
+mod think;
+#[cfg(unix)]
+mod vcs;
+#[cfg(unix)]
+mod world;
+mod ws;

@@ -100,6 +100,114 @@ fn begin_patch_does_what_codex_does_or_refuses() {
     assert!(same > refused / 4, "hardly anything was compared: {same} of {}", same + refused);
 }
 
+/// One heading of a patch over several files.
+#[derive(Debug, Clone)]
+enum Heading {
+    Add(u8, Vec<&'static str>),
+    Delete(u8),
+    Update(u8, Option<u8>, &'static str),
+}
+
+fn headings() -> impl Strategy<Value = Vec<Heading>> {
+    let file = 0_u8..6;
+    let word = prop_oneof![Just("alpha"), Just("beta"), Just("gone")];
+    let heading = prop_oneof![
+        (file.clone(), proptest::collection::vec(Just("new"), 1..3))
+            .prop_map(|(at, lines)| Heading::Add(at, lines)),
+        file.clone().prop_map(Heading::Delete),
+        (file.clone(), proptest::option::of(file), word)
+            .prop_map(|(at, to, word)| Heading::Update(at, to, word)),
+    ];
+    proptest::collection::vec(heading, 1..5)
+}
+
+fn several(headings: &[Heading]) -> String {
+    let name = |file: u8| ["a", "b", "dir/c", "new/d", "e", "x/y/f"][usize::from(file)];
+    let mut text = String::from("*** Begin Patch\n");
+    for heading in headings {
+        match heading {
+            Heading::Add(at, lines) => {
+                writeln!(text, "*** Add File: {}", name(*at)).unwrap();
+                for line in lines {
+                    writeln!(text, "+{line}").unwrap();
+                }
+            }
+            Heading::Delete(at) => writeln!(text, "*** Delete File: {}", name(*at)).unwrap(),
+            Heading::Update(at, to, word) => {
+                writeln!(text, "*** Update File: {}", name(*at)).unwrap();
+                if let Some(to) = to {
+                    writeln!(text, "*** Move to: {}", name(*to)).unwrap();
+                }
+                writeln!(text, "@@\n-{word}\n+changed").unwrap();
+            }
+        }
+    }
+    text + "*** End Patch\n"
+}
+
+/// Every file beneath a directory with its content.
+fn tree(root: &std::path::Path) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut rest = vec![root.to_owned()];
+    while let Some(directory) = rest.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                rest.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(root).unwrap().display().to_string();
+                files.push((name, fs::read_to_string(entry.path()).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn adding_deleting_and_moving_does_what_codex_does_or_changes_nothing() {
+    let Some(program) = oracle("HANZO_ORACLE_APPLY_PATCH") else { return };
+    let start = [("a", "alpha\nbeta\n"), ("b", "beta\n"), ("dir/c", "alpha\n")];
+    let (same, refused) = (Cell::new(0_u32), Cell::new(0_u32));
+    let mut runner =
+        TestRunner::new(Config { cases: hanzo_testkit::scale::rounds(4000), ..Config::default() });
+    let run = runner.run(&headings(), |headings| {
+        let patch = several(&headings);
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("dir")).unwrap();
+        let stage = Stage::new();
+        let mut hashes = serde_json::Map::new();
+        for (name, text) in start {
+            fs::write(dir.path().join(name), text).unwrap();
+            stage.write(name, text);
+            hashes.insert(name.into(), json!(stage.hash(name)));
+        }
+        let status = Command::new(&program)
+            .arg(&patch)
+            .current_dir(dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        let before = tree(&stage.root);
+        let result =
+            stage.call("fs", json!({"action": "apply_patch", "patch": patch, "base_hashes": hashes}));
+        if result.is_error {
+            refused.set(refused.get() + 1);
+            prop_assert_eq!(tree(&stage.root), before, "{}", patch);
+        } else {
+            same.set(same.get() + 1);
+            prop_assert!(status.success(), "codex refuses:\n{}", patch);
+            prop_assert_eq!(tree(&stage.root), tree(dir.path()), "{}", patch);
+        }
+        Ok(())
+    });
+    run.unwrap();
+    let (same, refused) = (same.get(), refused.get());
+    eprintln!("{same} patches over several files gave what codex gives, {refused} were refused");
+    assert!(same > 0, "nothing was compared");
+}
+
 #[test]
 fn searches_find_what_ripgrep_finds() {
     let Some(program) = oracle("HANZO_ORACLE_RG") else { return };

@@ -1,5 +1,11 @@
-//! Unified diffs against `git apply`: on random files and random edits, where both apply a patch the results are the same, and
-//! where ours is an error nothing changed.
+//! Unified diffs against `git apply` and GNU `patch`: on random files and random edits, where both apply a patch the results are
+//! the same, and where ours is an error nothing changed.
+//!
+//! What git refuses and we accept, always with every old line there exactly, and at the stated line or in one place only:
+//! - a hunk without context before or after its changes that is not at the file's start or end: git takes the missing context
+//!   for an anchor, we take a place that is the only one;
+//! - line ends: a patch without carriage returns on a file with them, and a last line that has or has not its break. The
+//!   file keeps its own.
 
 use std::fs;
 use std::path::Path;
@@ -118,10 +124,66 @@ proptest! {
         let base = edited(&old, &drift);
         prop_assume!(old != new && !old.is_empty() && !new.is_empty() && !base.is_empty());
         let patch = diff(&old, &new, context);
-        if let (Ok(ours), Some(theirs)) = (by_us(&base, &patch), by_git(&base, &patch)) {
-            prop_assert_eq!(ours, theirs, "{}", patch);
+        let Ok(ours) = by_us(&base, &patch) else { return Ok(()) };
+        match by_git(&base, &patch) {
+            Some(theirs) => prop_assert_eq!(&ours, &theirs, "{}", patch),
+            None => prop_assert!(is_no_guess(&base, &patch), "git refuses this on {:?}:\n{}", base, patch),
+        }
+        if let Some(theirs) = by_patch(&base, &patch) {
+            prop_assert_eq!(ours, theirs, "GNU patch differs: {}", patch);
         }
     }
+}
+
+/// What GNU `patch` makes of `base` without fuzz; `None` when it refuses or is not there.
+fn by_patch(base: &str, patch: &str) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("f"), base).unwrap();
+    fs::write(dir.path().join("p"), patch).unwrap();
+    let arguments = ["--binary", "--fuzz=0", "--force", "--silent", "--no-backup-if-mismatch", "f", "p"];
+    let output = Command::new("patch").args(arguments).current_dir(dir.path()).stdin(Stdio::null()).output();
+    output.ok()?.status.success().then(|| fs::read_to_string(dir.path().join("f")).unwrap_or_default())
+}
+
+/// Whether every hunk's old lines are at the line it states, counting what hunks before it added, or in one place only.
+fn is_no_guess(base: &str, patch: &str) -> bool {
+    let plain = |line: &str| line.trim_end_matches(['\r', '\n']).to_owned();
+    let base: Vec<String> = base.split_inclusive('\n').map(plain).collect();
+    let mut hunks: Vec<(usize, Vec<String>)> = Vec::new();
+    for line in patch.lines() {
+        if let Some(rest) = line.strip_prefix("@@ -") {
+            let number = rest.split([',', ' ']).next().unwrap().parse::<usize>().unwrap();
+            hunks.push((number.saturating_sub(1), Vec::new()));
+        } else if let (Some(hunk), Some(old)) =
+            (hunks.last_mut(), line.strip_prefix(' ').or_else(|| line.strip_prefix('-')))
+        {
+            hunk.1.push(plain(old));
+        }
+    }
+    hunks.iter().all(|(stated, old)| {
+        let places: Vec<usize> = base
+            .windows(old.len().max(1))
+            .enumerate()
+            .filter(|(_, lines)| lines == old)
+            .map(|(at, _)| at)
+            .collect();
+        places.len() == 1 || places.contains(stated) || old.is_empty()
+    })
+}
+
+#[test]
+fn gnu_patch_takes_our_diffs() {
+    let (old, new) = ("one\ntwo\nthree", "1\ntwo\n3\nfour");
+    let stage = Stage::new();
+    stage.write("f", old);
+    let edits = json!([{"old_text": "three", "new_text": "3\nfour"}, {"old_text": "one", "new_text": "1"}]);
+    let hash = stage.hash("f");
+    let data = stage.ok(json!({"action": "apply_patch", "path": "f", "edits": edits, "base_hash": hash}));
+    if Command::new("patch").arg("--version").output().is_err() {
+        eprintln!("NOT RUN: there is no GNU `patch`");
+        return;
+    }
+    assert_eq!(by_patch(old, data["diff"].as_str().unwrap()).as_deref(), Some(new));
 }
 
 #[test]

@@ -58,13 +58,13 @@ impl Stage {
         let path = |name: &str| self.root.join(name);
         let replace = |name: &str| Op::Replace {
             path: path(name),
-            old: format!("old {name}").into_bytes(),
-            new: format!("new {name}").into_bytes(),
+            old: content(&format!("old {name}")),
+            new: content(&format!("new {name}")),
         };
         vec![
             replace("a"),
-            Op::Create { path: path("sub/made"), new: b"new made".to_vec(), mode: NewMode::Plain },
-            Op::Delete { path: path("gone"), old: b"old gone".to_vec() },
+            Op::Create { path: path("sub/made"), new: content("new made"), mode: NewMode::Plain },
+            Op::Delete { path: path("gone"), old: content("old gone") },
             replace("b"),
         ]
     }
@@ -94,6 +94,10 @@ impl Stage {
     }
 }
 
+fn content(text: &str) -> Content {
+    Content::new(text.as_bytes().to_vec())
+}
+
 fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
     files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
@@ -102,7 +106,7 @@ fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
 fn a_process_that_dies_while_staging_leaves_nothing() {
     let stage = Stage::new();
     let before = stage.state();
-    let one = [Op::Replace { path: stage.root.join("a"), old: b"old a".to_vec(), new: b"x".to_vec() }];
+    let one = [Op::Replace { path: stage.root.join("a"), old: content("old a"), new: content("x") }];
     stage.run(&one, Crash::AfterStaging).unwrap_err();
     assert_ne!(stage.state(), before, "the new content lies beside it");
     assert_eq!(recover(&stage.host).unwrap().len(), 1);

@@ -1,0 +1,273 @@
+//! Makes what an open thread needs: settings, policy, models, sandbox, tools, hooks.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hanzo_config::{
+    BashJail, Isolation, LoadInputs, LoadedConfig, ReadScope, Settings, Tier, ToolProfile, Trust,
+    settings_files,
+};
+use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
+use hanzo_engine::capability::Capabilities;
+use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::narrowing::Narrowing;
+use hanzo_protocol::roles::ApiClient;
+use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ToolSet;
+use hanzo_sandbox::jail::{JailConfig, JailSite};
+use hanzo_sandbox::paths::{TmpMapping, Workspace};
+use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
+use hanzo_store::{Checkpointer, FileBlobs};
+use hanzo_tools::proc::{ProcOptions, ShellChoice, ShellKind};
+use hanzo_tools::registry::Names;
+use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
+
+use super::Keep;
+use super::hooks::hooks;
+use super::jail::{LazyJail, NoJail};
+use super::models::{Catalogue, Failures, Wrap};
+use super::outside::OutsideSpawner;
+use super::rules::SettingsRules;
+use super::trust::TrustFile;
+use crate::exit::{Exit, Failure};
+use crate::policy::policy_from_settings;
+use crate::sandbox::{Overrides, jail_config};
+
+/// The factory of this process: what all threads share.
+pub struct Factory {
+    /// Where settings are looked for; each thread has its own workspace.
+    pub inputs: LoadInputs,
+    /// Where things are kept.
+    pub data: PathBuf,
+    /// Keeps content.
+    pub blobs: FileBlobs,
+    /// Whether the files of a workspace are kept for each turn.
+    pub keep: Keep,
+    /// Puts a recorder, or nothing, between the engine and models.
+    pub wrap: Wrap,
+    /// Plays a recording instead of asking any model.
+    pub instead: Option<Arc<dyn ApiClient>>,
+    /// Failures whose exit code an engine error cannot carry.
+    pub failures: Failures,
+    /// What confines the threads that were opened.
+    pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
+}
+
+/// What runs a thread's programs.
+struct Confined {
+    spawner: Arc<dyn Spawner>,
+    outside: Arc<dyn Spawner>,
+    state: Arc<dyn SandboxState>,
+    tmp: Option<PathBuf>,
+}
+
+impl Factory {
+    /// The inputs for a thread in `workspace`.
+    fn inputs(&self, workspace: &Path) -> LoadInputs {
+        let mut inputs = LoadInputs::new(workspace, self.inputs.environment.clone());
+        inputs.flags.clone_from(&self.inputs.flags);
+        inputs.trust = TrustFile::new(inputs.clone()).trust(&inputs.workspace_root);
+        inputs
+    }
+
+    fn parts(&self, request: OpenThread<'_>) -> Result<ThreadParts, Failure> {
+        let inputs = self.inputs(request.workspace);
+        let config = hanzo_config::load(&inputs)
+            .map_err(|error| crate::commands::settings::failure(Exit::Config, &error))?;
+        let config = Arc::new(config);
+        let settings = config.settings();
+        let policy = policy_from_settings(&config)?;
+        let confined = Self::confine(settings, &inputs)?;
+        let workspace = self.workspace(&inputs, settings, &confined)?;
+        let (tools, narrowing) = self.tools(settings, &workspace, &confined);
+        let trust = project_trust(&inputs, &config);
+        let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
+            .get(request.agent.unwrap_or(DEFAULT_AGENT))
+            .map_err(|error| agent_failure(&error))?;
+        let places = Places {
+            config: inputs.config_dir.clone().unwrap_or_else(|| self.data.join("config")),
+            data: self.data.clone(),
+            workspace: inputs.workspace_root.clone(),
+            home: inputs.home.clone(),
+        };
+        let checkpoints = match self.keep {
+            Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
+            Keep::Nothing => None,
+        };
+        let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
+        let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        sandboxes.insert(request.thread, Arc::clone(&confined.state));
+        Ok(ThreadParts {
+            settings: Arc::new(settings.clone()),
+            policy,
+            models: Arc::new(self.catalogue(&config, &inputs)),
+            tools,
+            tool_changes: None,
+            sandbox: confined.state,
+            narrowing,
+            hooks: hooks(settings, confined.spawner),
+            manifest,
+            // Nobody comes from elsewhere in this process yet.
+            remote: Capabilities::nothing(),
+            workspace,
+            trust,
+            resources: None,
+            commands: Vec::new(),
+            checkpoints,
+            places,
+            rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
+            notices: notices(&config),
+        })
+    }
+
+    fn catalogue(&self, config: &Arc<LoadedConfig>, inputs: &LoadInputs) -> Catalogue {
+        let wrap = Arc::clone(&self.wrap);
+        let failures = Arc::clone(&self.failures);
+        Catalogue::new(Arc::clone(config), &inputs.environment, wrap, failures, self.instead.clone())
+    }
+
+    fn confine(settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
+        let env = JailConfig::new(&inputs.workspace_root).env;
+        let outside = || Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env.clone()));
+        if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {
+            let outside = outside();
+            return Ok(Confined { spawner: outside.clone(), outside, state: Arc::new(NoJail), tmp: None });
+        }
+        let config = jail_config(&settings.sandbox, inputs, &Overrides::default())?;
+        let site = JailSite::prepare(config).map_err(|error| Failure::message(Exit::Sandbox, error))?;
+        let tmp = site.tmp_dir();
+        let jail = Arc::new(LazyJail::new(site));
+        // The model is told how strong it is, so it is needed soon; the store and the settings take as long.
+        jail.warm();
+        Ok(Confined { spawner: jail.clone(), outside: outside(), state: jail, tmp: Some(tmp) })
+    }
+
+    /// The directories the file tools work in, `/tmp` being the jail's.
+    fn workspace(
+        &self,
+        inputs: &LoadInputs,
+        settings: &Settings,
+        confined: &Confined,
+    ) -> Result<Arc<Workspace>, Failure> {
+        let root = settings.sandbox.workspace_root.as_deref().unwrap_or(&inputs.workspace_root);
+        let config = sandbox_config(settings, inputs, &self.data);
+        let opened = Workspace::open(root, &config);
+        let mut workspace = opened.map_err(|error| Failure::message(Exit::BadInput, error))?;
+        if let Some(tmp) = &confined.tmp {
+            let directory = std::fs::File::open(tmp)?.into();
+            workspace = workspace.with_tmp(TmpMapping { alias: PathBuf::from("/tmp"), directory });
+        }
+        Ok(Arc::new(workspace))
+    }
+
+    /// The tools, and what their modes confine the thread to.
+    fn tools(
+        &self,
+        settings: &Settings,
+        workspace: &Arc<Workspace>,
+        confined: &Confined,
+    ) -> (ToolSet, Arc<dyn Narrowing>) {
+        let mut options = ToolOptions::new(self.data.join("tools"));
+        options.proc = proc_options(&settings.tools);
+        let host = Host::new(
+            Arc::clone(workspace),
+            Arc::clone(&confined.spawner),
+            Arc::new(self.blobs.clone()),
+            options,
+        )
+        .with_outside(Arc::clone(&confined.outside));
+        let selection = Selection {
+            enabled: settings.tools.enabled.clone(),
+            profile: match settings.tools.profile {
+                ToolProfile::Classic => Profile::Classic,
+                _ => Profile::Unified,
+            },
+            names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
+        };
+        let narrowing = Arc::clone(&host.modes);
+        (toolset(&Arc::new(host), &selection), narrowing)
+    }
+}
+
+/// How the settings want programs run.
+fn proc_options(tools: &hanzo_config::Tools) -> ProcOptions {
+    ProcOptions {
+        background_after: Duration::from_secs(tools.background_after_seconds.into()),
+        bash_wait: Duration::from_secs(tools.bash_timeout_seconds.into()),
+        shell: ShellChoice {
+            kind: match tools.shell.prefer {
+                hanzo_config::ShellKind::Bash => ShellKind::Bash,
+                hanzo_config::ShellKind::Powershell => ShellKind::Powershell,
+                hanzo_config::ShellKind::Pwsh => ShellKind::Pwsh,
+                _ => ShellKind::Auto,
+            },
+            path: tools.shell.path.clone(),
+        },
+        ..ProcOptions::default()
+    }
+}
+
+/// Whether what the project brings along may be used: the user trusted it, and it is still what they trusted.
+fn project_trust(inputs: &LoadInputs, config: &LoadedConfig) -> ProjectTrust {
+    match inputs.trust {
+        Trust::Untrusted => ProjectTrust::Untrusted,
+        _ if config.disabled().is_empty() => ProjectTrust::Trusted,
+        _ => ProjectTrust::Untrusted,
+    }
+}
+
+fn agent_failure(error: &AgentError) -> Failure {
+    let exit = match error {
+        AgentError::Untrusted { .. } => Exit::Untrusted,
+        AgentError::Unknown { .. } => Exit::BadInput,
+        _ => Exit::Config,
+    };
+    Failure::message(exit, error)
+}
+
+impl ThreadFactory for Factory {
+    fn open<'a>(&'a self, request: OpenThread<'a>) -> BoxFuture<'a, Result<ThreadParts, EngineError>> {
+        Box::pin(async move {
+            self.parts(request).map_err(|failure| {
+                let message = failure.to_string();
+                *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                EngineError { kind: EngineErrorKind::InvalidParams, message }
+            })
+        })
+    }
+}
+
+/// What the user should know about the settings.
+fn notices(config: &LoadedConfig) -> Vec<String> {
+    let warnings = config.warnings().iter().map(ToString::to_string);
+    warnings.chain(config.disabled().iter().map(ToString::to_string)).collect()
+}
+
+/// What the built-in file tools may touch.
+fn sandbox_config(settings: &Settings, inputs: &LoadInputs, data: &Path) -> SandboxConfig {
+    let sandbox = &settings.sandbox;
+    let nowhere = Path::new("/nonexistent");
+    let home = inputs.home.as_deref().unwrap_or(nowhere);
+    let config = inputs.config_dir.as_deref().unwrap_or(nowhere);
+    SandboxConfig {
+        mode: match sandbox.mode {
+            Isolation::Off => IsolationMode::Off,
+            Isolation::Allowlist => IsolationMode::Allowlist,
+            _ => IsolationMode::Workspace,
+        },
+        allowed_paths: sandbox.allowed_paths.clone(),
+        allow_write: sandbox.allow_write.clone(),
+        reads: match sandbox.reads {
+            ReadScope::Workspace => Reads::Workspace,
+            _ => Reads::Any,
+        },
+        unreadable: hanzo_sandbox::protected::default_unreadable(home, config, data),
+        never_write: vec![config.to_owned(), data.to_owned()],
+        ..SandboxConfig::default()
+    }
+}

@@ -1,0 +1,175 @@
+//! What the engine is made of. The composition root fills these in: it knows vendors, tools, sandboxes and settings files,
+//! the engine only knows what it may ask of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hanzo_config::Settings;
+use hanzo_hooks::Hooks;
+use hanzo_permissions::Policy;
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::blob::BlobStore;
+use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::narrowing::Narrowing;
+use hanzo_protocol::roles::ApiClient;
+use hanzo_protocol::tool::{ToolCaller, ToolSet};
+use hanzo_protocol::usage::Price;
+use hanzo_sandbox::paths::Workspace;
+use hanzo_store::{Checkpointer, Store};
+use serde::Serialize;
+
+use crate::agents::{Manifest, ProjectTrust};
+use crate::capability::Capabilities;
+use crate::commands::CommandSource;
+pub use crate::gate::{RuleSaver, SandboxState};
+use crate::references::ResourceReader;
+
+/// What the engine works with.
+#[derive(Clone)]
+pub struct EngineParts {
+    /// Keeps threads. Ephemeral ones are kept in memory instead.
+    pub store: Arc<dyn Store>,
+    /// Keeps content.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Makes what an open thread needs.
+    pub threads: Arc<dyn ThreadFactory>,
+    /// Remembers which workspaces the user trusts.
+    pub trust: Arc<dyn TrustKeeper>,
+    /// What the user would call this process, for others who want the same thread: `hanzo-dev run`.
+    pub program: String,
+}
+
+/// Makes what one open thread needs. Called once each time a thread is opened, also for a subagent's.
+pub trait ThreadFactory: Send + Sync {
+    /// Loads settings and builds models, tools, sandbox and hooks. It is on the way to the first request, so whatever can
+    /// be made later, such as the jail, is made later.
+    fn open<'a>(&'a self, request: OpenThread<'a>) -> BoxFuture<'a, Result<ThreadParts, EngineError>>;
+}
+
+/// The thread that is being opened.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenThread<'a> {
+    /// Its id.
+    pub thread: ThreadId,
+    /// The directory it works in.
+    pub workspace: &'a Path,
+    /// The name of its agent manifest; the default one when absent.
+    pub agent: Option<&'a str>,
+    /// Who calls its tools.
+    pub caller: ToolCaller,
+    /// How it is to work. Rules in it are added by the engine.
+    pub options: &'a ThreadOptions,
+    /// The thread that began it, for a subagent.
+    pub parent: Option<ThreadId>,
+}
+
+/// What one open thread works with.
+pub struct ThreadParts {
+    /// The settings in force in its workspace.
+    pub settings: Arc<Settings>,
+    /// The rules of those settings.
+    pub policy: Policy,
+    /// The models it can talk to.
+    pub models: Arc<dyn Models>,
+    /// The tools of its workspace. The engine adds its own.
+    pub tools: ToolSet,
+    /// Says when another set of tools is to be advertised; `None` where that never happens.
+    pub tool_changes: Option<Arc<dyn ToolChanges>>,
+    /// What confines its processes.
+    pub sandbox: Arc<dyn SandboxState>,
+    /// What its tools confine it to while it runs.
+    pub narrowing: Arc<dyn Narrowing>,
+    /// Programs before and after calls.
+    pub hooks: Arc<Hooks>,
+    /// The manifest of its agent.
+    pub manifest: Manifest,
+    /// What a remote caller may use beside the agent's own set; nothing unless they have shown who they are.
+    pub remote: Capabilities,
+    /// Opens the files of the workspace.
+    pub workspace: Arc<Workspace>,
+    /// Whether what the project brings along may be used.
+    pub trust: ProjectTrust,
+    /// Reads what `@server:uri` means, where there are MCP servers.
+    pub resources: Option<Arc<dyn ResourceReader>>,
+    /// Gives commands beside the built-in ones and files: the prompts of MCP servers.
+    pub commands: Vec<Arc<dyn CommandSource>>,
+    /// Keeps the files of the workspace for each turn; `None` where they need not be taken back.
+    pub checkpoints: Option<Checkpointer>,
+    /// Where things are.
+    pub places: Places,
+    /// Keeps the rules the user grants for good.
+    pub rules: Arc<dyn RuleSaver>,
+    /// What the user should know about how the thread was set up, such as a setting that is not in force.
+    pub notices: Vec<String>,
+}
+
+/// Where the files are that a thread looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The user's settings, commands and agents.
+    pub config: PathBuf,
+    /// What is kept between runs.
+    pub data: PathBuf,
+    /// The root of the workspace.
+    pub workspace: PathBuf,
+    /// The user's home, where there is one.
+    pub home: Option<PathBuf>,
+}
+
+/// The models that are configured.
+pub trait Models: Send + Sync {
+    /// The model a reference means; the default one when absent.
+    fn resolve(&self, reference: Option<&str>) -> Result<Model, EngineError>;
+
+    /// All of them.
+    fn list(&self) -> Vec<ModelInfo>;
+}
+
+/// A model that can be asked.
+#[derive(Clone)]
+pub struct Model {
+    /// How it is referred to, as `provider/model`.
+    pub reference: String,
+    /// The vendor's name of it.
+    pub name: String,
+    /// Talks to it.
+    pub client: Arc<dyn ApiClient>,
+    /// How many tokens a request may have; `None` or 0 when that is not known, and then nothing is folded by itself.
+    pub context_window: Option<u64>,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
+    /// The most tokens of an answer.
+    pub max_tokens: Option<u64>,
+}
+
+/// A model in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelInfo {
+    /// How it is referred to.
+    pub reference: String,
+    /// How many tokens a request may have.
+    pub context_window: Option<u64>,
+    /// What it costs.
+    pub price: Option<Price>,
+    /// Whether it is the one used when nothing else is said.
+    pub default: bool,
+}
+
+/// Says when a thread's tools are other ones, such as when an MCP server's list has changed. Asked at turn boundaries only.
+pub trait ToolChanges: Send + Sync {
+    /// The tools from now on, when they differ from those given last.
+    fn take(&self) -> Option<ToolSet>;
+}
+
+/// Remembers which workspaces the user trusts.
+pub trait TrustKeeper: Send + Sync {
+    /// Trusts or distrusts what a workspace would run. Threads that are open keep what they were opened with.
+    fn set<'a>(&'a self, decision: &'a WorkspaceTrust) -> BoxFuture<'a, Result<(), EngineError>>;
+}
+
+/// An [`EngineError`] of a kind.
+pub(crate) fn refuse(kind: EngineErrorKind, message: impl Into<String>) -> EngineError {
+    EngineError { kind, message: message.into() }
+}
