@@ -25,18 +25,14 @@ use index::{Coverage, IndexHandle, Patience};
 /// The tool, to be given a host.
 pub fn tool() -> ToolBuilder {
     let shared = Arc::new(Shared::default());
-    UnifiedTool::builder(
-        "code",
-        "Code by meaning. Lines and columns count from 0. symbol_id outlives edits elsewhere.",
-    )
-    .action(actions::search_symbol::SearchSymbol(Arc::clone(&shared)))
-    .action(actions::definition::Definition(Arc::clone(&shared)))
-    .action(actions::references::References(Arc::clone(&shared)))
-    .action(actions::outline::Outline(Arc::clone(&shared)))
-    .action(actions::query::QueryTree(Arc::clone(&shared)))
-    .action(actions::diagnostics::Diagnostics(Arc::clone(&shared)))
-    .action(actions::search::Search(shared))
-    .example_of("search_symbol")
+    UnifiedTool::builder("code", "Code by meaning. Lines and columns from 0.")
+        .action(actions::search_symbol::SearchSymbol(Arc::clone(&shared)))
+        .action(actions::definition::Definition(Arc::clone(&shared)))
+        .action(actions::references::References(Arc::clone(&shared)))
+        .action(actions::outline::Outline(Arc::clone(&shared)))
+        .action(actions::query::QueryTree(Arc::clone(&shared)))
+        .action(actions::diagnostics::Diagnostics(Arc::clone(&shared)))
+        .action(actions::search::Search(shared))
 }
 
 /// Begins to index the host's workspace in the background, so that the first question need not wait. The index is let go of

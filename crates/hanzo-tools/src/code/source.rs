@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::{Position, Range};
@@ -53,6 +54,8 @@ pub struct Source {
     pub(crate) stamp: Stamp,
     /// Of the content as it is on disk.
     pub(crate) hash: u64,
+    /// Where its lines end, once somebody asks for a place.
+    breaks: OnceLock<Vec<usize>>,
 }
 
 impl Source {
@@ -99,13 +102,19 @@ impl Source {
         let hash = hash(&bytes);
         let bytes = as_utf8(bytes).ok_or(NotSource::Binary)?;
         let language = refined(language, &bytes);
-        Ok(Self { language, bytes, stamp, hash })
+        Ok(Self { language, bytes, stamp, hash, breaks: OnceLock::new() })
     }
 
     #[cfg(test)]
     pub(crate) fn from_text(text: &str, language: Language) -> Self {
         let bytes = text.as_bytes().to_vec();
-        Self { language: Some(language), hash: hash(&bytes), bytes, stamp: Stamp::default() }
+        Self {
+            language: Some(language),
+            hash: hash(&bytes),
+            bytes,
+            stamp: Stamp::default(),
+            breaks: OnceLock::new(),
+        }
     }
 
     /// A stretch of bytes as callers count it.
@@ -114,10 +123,11 @@ impl Source {
     }
 
     pub(crate) fn position(&self, at: usize) -> Position {
-        let before = &self.bytes[..at.min(self.bytes.len())];
-        let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
-        let line = memchr::memchr_iter(b'\n', before).count();
-        Position { line: number(line), col: number(characters(&before[line_start..])) }
+        let at = at.min(self.bytes.len());
+        let breaks = self.breaks.get_or_init(|| memchr::memchr_iter(b'\n', &self.bytes).collect());
+        let line = breaks.partition_point(|line_break| *line_break < at);
+        let line_start = line.checked_sub(1).map_or(0, |before| breaks[before] + 1);
+        Position { line: number(line), col: number(characters(&self.bytes[line_start..at])) }
     }
 
     /// The byte offset of a place; a column past the end of its line is the line's end.

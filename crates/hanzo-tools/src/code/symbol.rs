@@ -233,6 +233,17 @@ impl FileSymbols {
         });
     }
 
+    /// Turns all places into those of another text, of which this is a part.
+    #[cfg(feature = "grammars")]
+    pub(crate) fn relocate(&mut self, start: impl Fn(usize) -> usize, end: impl Fn(usize) -> usize) {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        for raw in &mut self.symbols {
+            raw.start = number(start(raw.start as usize));
+            raw.end = number(end(raw.end as usize));
+            raw.at = number(start(raw.at as usize));
+        }
+    }
+
     #[cfg(feature = "grammars")]
     pub(crate) fn sort(&mut self) {
         self.symbols.sort_by_key(|raw| (raw.at, raw.start));

@@ -7,6 +7,7 @@
 mod bad_input;
 mod code;
 mod code_fuzz;
+mod code_hostile;
 mod contract;
 #[cfg(target_os = "linux")]
 mod crash;

@@ -49,6 +49,7 @@ impl Action for Definition {
     const EXAMPLE: &'static str = r#"{"uri":"src/main.rs","position":{"line":3,"col":8}}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = URI_ALIASES;
     const QUIET: &'static [&'static str] = &["uri", "position", "symbol_id"];
+    const HIDDEN: &'static [&'static str] = &["limit"];
     type Input = DefinitionInput;
     type Output = SymbolsOutput;
 

@@ -54,9 +54,10 @@ pub(in super::super) struct Diagnostic {
 
 impl Action for Diagnostics {
     const NAME: &'static str = "diagnostics";
-    const SUMMARY: &'static str = "syntax errors of a file";
+    const SUMMARY: &'static str = "syntax errors";
     const EXAMPLE: &'static str = r#"{"uri":"src/main.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = URI_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["limit"];
     type Input = DiagnosticsInput;
     type Output = DiagnosticsOutput;
 

@@ -8,6 +8,7 @@ use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::primitives::{FileUri, Position, Range, SymbolId};
 use hanzo_protocol::tool::{Place as Side, ToolCaller};
+use hanzo_sandbox::paths::FileKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -65,6 +66,8 @@ pub(super) struct FoundPlace {
 struct OwnedHit {
     path: String,
     by_grammar: bool,
+    /// The hash of the content it was found in.
+    content: u64,
     kind: SymbolKind,
     start: usize,
     end: usize,
@@ -77,6 +80,7 @@ impl From<&Hit<'_>> for OwnedHit {
         Self {
             path: hit.path.to_owned(),
             by_grammar: hit.by_grammar,
+            content: hit.content,
             kind: hit.symbol.kind,
             start: hit.symbol.start as usize,
             end: hit.symbol.end as usize,
@@ -135,7 +139,8 @@ struct Answered<'i> {
     coverage: Coverage,
 }
 
-/// The places of symbols, and whether a file has changed since they were found. What may not be read is left out.
+/// The places of symbols, and whether a file has changed since they were found. What changed, and what may not be read, is left
+/// out.
 fn places_of(host: &Host, index: &IndexHandle, hits: &[OwnedHit]) -> (Vec<FoundPlace>, bool) {
     let mut sources: HashMap<&str, Option<Source>> = HashMap::new();
     let mut places = Vec::with_capacity(hits.len());
@@ -145,16 +150,11 @@ fn places_of(host: &Host, index: &IndexHandle, hits: &[OwnedHit]) -> (Vec<FoundP
         let source = sources.entry(&hit.path).or_insert_with(|| {
             let file = host.workspace.open_read(&real).ok();
             let source = file.and_then(|file| Source::read(&file, None).ok());
-            let known =
-                index.table().record(&hit.path).map(|record| (record.stamp, record.uncertain, record.hash));
-            let is_same = match (&source, known) {
-                (Some(source), Some((stamp, uncertain, hash))) => {
-                    source.stamp == stamp && (!uncertain || source.hash == hash)
-                }
-                _ => false,
-            };
-            if !is_same {
-                stale |= index.update(&host.workspace, &real);
+            // The content tells: whether it is this thread or another that brings the index up to date, the hit is older.
+            let source = source.filter(|source| source.hash == hit.content);
+            if source.is_none() {
+                stale = true;
+                index.update(&host.workspace, &real);
             }
             source
         });
@@ -193,8 +193,12 @@ fn id_path(host: &Host, real: &Path) -> String {
 fn scope_path(host: &Host, given: Option<&str>) -> Result<String, ToolError> {
     let Some(given) = given else { return Ok(String::new()) };
     let path = place::parse(given)?;
-    let real = host.workspace.stat(&path).map_err(|error| place::failure(&error))?.location;
-    relative(&host.workspace, &real).ok_or_else(|| {
+    let found = host.workspace.stat(&path).map_err(|error| place::failure(&error))?;
+    if !matches!(found.kind, FileKind::File | FileKind::Directory) {
+        let text = format!("`{given}` is neither a file nor a directory");
+        return Err(ToolError::new(ErrorCode::Unsupported, text));
+    }
+    relative(&host.workspace, &found.location).ok_or_else(|| {
         ToolError::new(
             ErrorCode::Unsupported,
             format!("`{given}` is outside the workspace, and only the workspace is indexed; use `outline` for a single file there"),

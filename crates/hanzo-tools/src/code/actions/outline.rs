@@ -17,6 +17,8 @@ use crate::contract::{Action, Answer, Call, Target, place};
 
 /// Entries of one answer, unless the caller says otherwise.
 const DEFAULT_ENTRIES: u32 = 300;
+/// More than this are pages.
+const MAX_ENTRIES: u32 = 5000;
 
 /// Lists the symbols of a file.
 pub(in super::super) struct Outline(pub(in super::super) Arc<Shared>);
@@ -60,6 +62,7 @@ impl Action for Outline {
     const SUMMARY: &'static str = "what a file defines";
     const EXAMPLE: &'static str = r#"{"uri":"src/main.rs"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = URI_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["limit", "cursor"];
     type Input = OutlineInput;
     type Output = OutlineOutput;
 
@@ -73,7 +76,7 @@ impl Action for Outline {
 
     async fn run(&self, call: &Call<'_>, input: OutlineInput) -> Result<Answer<OutlineOutput>, ToolError> {
         let skip = call.position::<usize>(input.cursor.as_ref())?.unwrap_or(0);
-        let limit = input.limit.unwrap_or(DEFAULT_ENTRIES).max(1) as usize;
+        let limit = input.limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES) as usize;
         let shared = Arc::clone(&self.0);
         let caller = call.context.caller;
         let (output, backend, taint, more) = call

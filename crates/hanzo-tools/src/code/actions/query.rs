@@ -22,11 +22,11 @@ pub(in super::super) struct QueryTree(pub(in super::super) Arc<Shared>);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct QueryInput {
-    /// Name, Outer.name; for query a tree-sitter query or code with $HOLES.
+    /// Name or Outer.name; for query, code with $HOLES or a tree-sitter query.
     query: String,
     /// Such as rust.
     language: Option<String>,
-    /// Only in this file or directory.
+    /// Only in here.
     path: Option<String>,
     /// Most results.
     limit: Option<u32>,
@@ -47,7 +47,7 @@ pub(in super::super) struct QueryOutput {
 
 impl Action for QueryTree {
     const NAME: &'static str = "query";
-    const SUMMARY: &'static str = "search syntax trees";
+    const SUMMARY: &'static str = "syntax trees";
     const EXAMPLE: &'static str = r#"{"query":"(function_item name: (identifier) @name)","language":"rust"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[
         ("uri", "path"),
@@ -56,7 +56,7 @@ impl Action for QueryTree {
         ("pattern", "query"),
         ("lang", "language"),
     ];
-    const QUIET: &'static [&'static str] = &["language"];
+    const HIDDEN: &'static [&'static str] = &["language", "limit", "cursor"];
     type Input = QueryInput;
     type Output = QueryOutput;
 

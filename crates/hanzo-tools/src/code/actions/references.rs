@@ -54,6 +54,7 @@ impl Action for References {
     const SUMMARY: &'static str = "uses of it";
     const EXAMPLE: &'static str = r#"{"symbol_id":"sym:src/lib.rs#function:parse"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = URI_ALIASES;
+    const HIDDEN: &'static [&'static str] = &["limit", "cursor"];
     type Input = ReferencesInput;
     type Output = ReferencesOutput;
 
@@ -112,13 +113,19 @@ impl Action for References {
                                 uses(backends, &name.source, name.language, name.name.as_bytes(), cancelled);
                             let (symbols, _) = backends.outline(&name.source, cancelled);
                             let uri = place::uri(&name.real);
-                            let references = spans
+                            let skip = from.as_ref().map_or(0, |(_, skip)| *skip);
+                            let mut spans = spans
                                 .into_iter()
                                 .filter(|(start, _)| (local.from..local.to).contains(start))
+                                .skip(skip);
+                            let references = spans
+                                .by_ref()
+                                .take(limit)
                                 .map(|span| found_place(&uri, &name.path, &name.source, &symbols, span))
                                 .collect();
+                            let next = spans.next().map(|_| (name.path.clone(), skip + limit));
                             let output = ReferencesOutput { matched_by: "scope", references, complete: true };
-                            return Ok((output, name.backend, name.taint, None));
+                            return Ok((output, name.backend, name.taint, next));
                         }
                         (name.name, name.language.family(), name.taint)
                     }

@@ -55,7 +55,6 @@ impl Scan<'_> {
     ) -> Result<ScanPage, ToolError> {
         let began = Instant::now();
         let files = self.files(from);
-        let skip_in_first = from.map_or(0, |(_, skip)| *skip);
         let mut page = ScanPage::default();
         for (number, batch) in files.chunks(BATCH).enumerate() {
             cancelled.check()?;
@@ -63,11 +62,11 @@ impl Scan<'_> {
                 page.next = Some((batch[0].0.clone(), 0));
                 return Ok(page);
             }
-            for (path, found) in self.batch(batch, cancelled, look) {
-                let skip = if from.is_some_and(|(first, _)| *first == path) { skip_in_first } else { 0 };
-                for (at, place) in found.into_iter().enumerate().skip(skip) {
+            for (path, found) in self.batch(batch, from, cancelled, look) {
+                let skipped = skipped(from, &path);
+                for (at, place) in found.into_iter().enumerate() {
                     if page.places.len() >= self.limit {
-                        page.next = Some((path, at));
+                        page.next = Some((path, skipped + at));
                         return Ok(page);
                     }
                     page.places.push(place);
@@ -94,6 +93,7 @@ impl Scan<'_> {
     fn batch(
         &self,
         files: &[(String, Language)],
+        from: Option<&From>,
         cancelled: &Cancelled,
         look: &(dyn Fn(&Source, Language) -> Vec<Span> + Sync),
     ) -> BTreeMap<String, Vec<FoundPlace>> {
@@ -106,7 +106,7 @@ impl Scan<'_> {
                 if cancelled.is_set() {
                     return;
                 }
-                let found = self.file(path, *language, cancelled, look);
+                let found = self.file(path, *language, skipped(from, path), cancelled, look);
                 if !found.is_empty() {
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), found);
                 }
@@ -125,6 +125,7 @@ impl Scan<'_> {
         &self,
         path: &str,
         language: Language,
+        skip: usize,
         cancelled: &Cancelled,
         look: &(dyn Fn(&Source, Language) -> Vec<Span> + Sync),
     ) -> Vec<FoundPlace> {
@@ -137,8 +138,15 @@ impl Scan<'_> {
         }
         let (symbols, _) = self.index.backends().outline(&source, cancelled);
         let uri = place::uri(&real);
-        spans.into_iter().map(|span| found_place(&uri, path, &source, &symbols, span)).collect()
+        // A file may have a million matches; no more are made places of than show whether the page is full.
+        let spans = spans.into_iter().skip(skip).take(self.limit + 1);
+        spans.map(|span| found_place(&uri, path, &source, &symbols, span)).collect()
     }
+}
+
+/// How many matches of a file came before this page.
+fn skipped(from: Option<&From>, path: &str) -> usize {
+    from.filter(|(first, _)| first == path).map_or(0, |(_, skip)| *skip)
 }
 
 /// A match as callers see it, with the symbol it is in.

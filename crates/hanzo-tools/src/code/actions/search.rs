@@ -37,11 +37,11 @@ pub(in super::super) struct Search(pub(in super::super) Arc<Shared>);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct SearchInput {
-    /// Name, Outer.name; for query a tree-sitter query or code with $HOLES.
+    /// Name or Outer.name; for query, code with $HOLES or a tree-sitter query.
     query: String,
     /// How to search; found out when left out.
     modality: Option<Modality>,
-    /// Only in this file or directory.
+    /// Only in here.
     path: Option<String>,
     /// Most results.
     limit: Option<u32>,
@@ -81,7 +81,7 @@ pub(in super::super) struct SearchResult {
 
 impl Action for Search {
     const NAME: &'static str = "search";
-    const SUMMARY: &'static str = "by symbol, code, file or text";
+    const SUMMARY: &'static str = "symbols, code, files, text";
     const EXAMPLE: &'static str = r#"{"query":"where are retries configured"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[
         ("uri", "path"),
@@ -90,7 +90,7 @@ impl Action for Search {
         ("pattern", "query"),
         ("mode", "modality"),
     ];
-    const HIDDEN: &'static [&'static str] = &["modality"];
+    const HIDDEN: &'static [&'static str] = &["modality", "limit"];
     type Input = SearchInput;
     type Output = SearchOutput;
 

@@ -21,11 +21,11 @@ pub(in super::super) struct SearchSymbol(pub(in super::super) Arc<Shared>);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct SearchSymbolInput {
-    /// Name, Outer.name; for query a tree-sitter query or code with $HOLES.
+    /// Name or Outer.name; for query, code with $HOLES or a tree-sitter query.
     query: String,
     /// Only symbols of this kind.
     kind: Option<SymbolKind>,
-    /// Only in this file or directory.
+    /// Only in here.
     path: Option<String>,
     /// Most results.
     limit: Option<u32>,
@@ -44,7 +44,7 @@ pub(in super::super) struct SymbolsOutput {
 
 impl Action for SearchSymbol {
     const NAME: &'static str = "search_symbol";
-    const SUMMARY: &'static str = "definitions by name";
+    const SUMMARY: &'static str = "by name";
     const EXAMPLE: &'static str = r#"{"query":"Parser.parse","kind":"method"}"#;
     const FIELD_ALIASES: &'static [(&'static str, &'static str)] = &[
         ("uri", "path"),
@@ -54,8 +54,7 @@ impl Action for SearchSymbol {
         ("symbol", "query"),
         ("pattern", "query"),
     ];
-    const HIDDEN: &'static [&'static str] = &["kind"];
-    const QUIET: &'static [&'static str] = &["limit", "cursor"];
+    const HIDDEN: &'static [&'static str] = &["kind", "limit", "cursor"];
     type Input = SearchSymbolInput;
     type Output = SymbolsOutput;
 

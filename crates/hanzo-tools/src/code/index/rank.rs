@@ -1,7 +1,7 @@
 //! Finding symbols by a part of their name, the likeliest first.
 
 use super::super::symbol::SymbolKind;
-use super::table::{Hit, Table};
+use super::table::{Hit, Letters, Table};
 
 /// What is looked for.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,8 @@ const PREFIX: u32 = 2;
 const WORD: u32 = 3;
 const INSIDE: u32 = 4;
 const LETTERS: u32 = 5;
+/// With fewer letters than this, most names fit.
+const FEW: usize = 3;
 
 impl Table {
     /// The symbols that fit, the best first: `limit` of them behind the first `skip`, and whether there are more.
@@ -30,56 +32,75 @@ impl Table {
             return (Vec::new(), false);
         }
         let wanted = skip + limit + 1;
-        // One or two letters are in most names; at the beginning of one they mean something.
-        let mut ways = vec![needle.clone()];
-        if needle.len() < 3 {
-            ways.insert(0, [b"\0", needle.as_slice()].concat());
+        let best = self.fitting(&needle, name, wanted);
+        let is_cut = best.is_cut;
+        let (mut found, mut more) = self.expand(best.names, query, &scope, skip, limit);
+        if is_cut && !more {
+            // Too few of the best names are of the kind or in the place wanted: look at all.
+            let all = self.fitting(&needle, name, usize::MAX);
+            (found, more) = self.expand(all.names, query, &scope, skip, limit);
         }
-        let last = ways.len() - 1;
-        for (number, way) in ways.iter().enumerate() {
-            let best = self.fitting(way, name, needle.len(), wanted);
-            let is_cut = best.is_cut;
-            let (mut found, mut more) = self.expand(best.names, query, &scope, skip, limit);
-            if is_cut && !more {
-                // Too few of the best names are of the kind or in the place wanted: look at all.
-                let all = self.fitting(way, name, needle.len(), usize::MAX);
-                (found, more) = self.expand(all.names, query, &scope, skip, limit);
-            }
-            if more || (number == last && !found.is_empty()) {
-                return (found, more);
-            }
+        if !found.is_empty() {
+            return (found, more);
         }
         let mut names = Vec::new();
         self.by_letters(&needle, &mut names);
         self.expand(names, query, &scope, skip, limit)
     }
 
-    fn fitting(&self, way: &[u8], name: &str, length: usize, wanted: usize) -> Best {
+    fn fitting(&self, needle: &[u8], name: &str, wanted: usize) -> Best {
         let mut best = Best::new(wanted);
-        self.names_with(way, |number, at, whole| {
-            let fit = match at {
-                0 if whole == length => {
-                    if self.name_text(number) == name {
-                        EXACT
-                    } else {
-                        EXACT_BUT_CASE
-                    }
-                }
-                0 => PREFIX,
-                _ if self.begins_word(number, at) => WORD,
-                _ => INSIDE,
-            };
-            best.push((fit, u32::try_from(whole).unwrap_or(u32::MAX), number));
-        });
+        if needle.len() < FEW {
+            self.with_few_letters(needle, name, &mut best);
+        } else {
+            self.names_with(needle, |number, at, whole| {
+                let fit = self.fit(number, at, needle, name);
+                best.push((fit, length(whole), number));
+            });
+        }
         best
+    }
+
+    /// How well a name fits that has `needle` at an offset.
+    fn fit(&self, number: u32, at: usize, needle: &[u8], name: &str) -> u32 {
+        match at {
+            0 if self.lower(number).len() > needle.len() => PREFIX,
+            0 if self.name_text(number) == name => EXACT,
+            0 => EXACT_BUT_CASE,
+            _ if self.begins_word(number, at) => WORD,
+            _ => INSIDE,
+        }
+    }
+
+    /// One or two letters are in most names. Those that cannot be among the best any more are told by their letters.
+    fn with_few_letters(&self, needle: &[u8], name: &str, best: &mut Best) {
+        let wanted = needle.iter().fold(0, |bits, byte| bits | Letters::bit(*byte));
+        let first = Letters::bit(needle[0]);
+        for (number, letters) in self.letters().filter(|(_, letters)| letters.any & wanted == wanted) {
+            let lower = self.lower(number);
+            let whole = length(lower.len());
+            let hope = match letters.initial & first {
+                0 => INSIDE,
+                _ if lower.starts_with(needle) => EXACT,
+                _ => WORD,
+            };
+            if best.is_beyond(hope, whole) {
+                continue;
+            }
+            let places = memchr::memmem::find_iter(lower, needle);
+            if let Some(fit) = places.map(|at| self.fit(number, at, needle, name)).min() {
+                best.push((fit, whole, number));
+            }
+        }
     }
 
     /// `gtUsr` finds `getUser`: all letters, in order.
     fn by_letters(&self, needle: &[u8], names: &mut Vec<(u32, u32, u32)>) {
-        if needle.len() < 3 {
+        if needle.len() < FEW {
             return;
         }
-        for number in 0..u32::try_from(self.name_count()).unwrap_or(u32::MAX) {
+        let wanted = needle.iter().fold(0, |bits, byte| bits | Letters::bit(*byte));
+        for (number, _) in self.letters().filter(|(_, letters)| letters.any & wanted == wanted) {
             let lower = self.lower(number);
             // A few letters are found in any long name.
             if lower.len() > needle.len() * 4 || lower.first() != needle.first() {
@@ -92,7 +113,7 @@ impl Table {
                 }
             }
             if rest.is_empty() {
-                names.push((LETTERS, length(self.name_text(number)), number));
+                names.push((LETTERS, length(lower.len()), number));
             }
         }
     }
@@ -109,8 +130,11 @@ impl Table {
         let wanted = skip + limit + 1;
         let mut found: Vec<u32> = Vec::new();
         let mut ordered = 0;
+        let mut step = wanted.saturating_mul(2);
         while ordered < names.len() && found.len() < wanted {
-            let chunk = (wanted * 2).min(names.len() - ordered);
+            let chunk = step.min(names.len() - ordered);
+            // Where few names are of the kind wanted, small steps would go over the rest too often.
+            step = step.saturating_mul(8);
             let rest = &mut names[ordered..];
             let order = |a: &(u32, u32, u32), b: &(u32, u32, u32)| {
                 (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| self.name_text(a.2).cmp(self.name_text(b.2)))
@@ -163,9 +187,15 @@ impl Best {
         Self { names: Vec::new(), wanted, worst: None, is_cut: false, cut_at }
     }
 
+    /// Whether a name that fits so well at best is not taken any more.
+    fn is_beyond(&mut self, fit: u32, whole: u32) -> bool {
+        let is_beyond = self.worst.is_some_and(|worst| (fit, whole) > worst);
+        self.is_cut |= is_beyond;
+        is_beyond
+    }
+
     fn push(&mut self, name: (u32, u32, u32)) {
-        if self.worst.is_some_and(|worst| (name.0, name.1) > worst) {
-            self.is_cut = true;
+        if self.is_beyond(name.0, name.1) {
             return;
         }
         self.names.push(name);
@@ -182,8 +212,8 @@ impl Best {
     }
 }
 
-fn length(text: &str) -> u32 {
-    u32::try_from(text.len()).unwrap_or(u32::MAX)
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// `Outer::Inner.name` is `name` in `Outer.Inner`.
@@ -260,6 +290,12 @@ mod tests {
             names(&table, &query("user")),
             ["user", "User", "user_name", "getUser", "set_user", "reuser"]
         );
+        assert_eq!(
+            names(&table, &query("us")),
+            ["User", "user", "user_name", "getUser", "set_user", "reuser"]
+        );
+        assert_eq!(names(&table, &query("u"))[..3], ["User", "user", "user_name"]);
+        assert_eq!(names(&table, &query("n")), ["user_name"]);
         assert_eq!(names(&table, &query("gtUsr")), ["getUser"]);
         assert_eq!(names(&table, &query("zzz")), [""; 0]);
         assert_eq!(names(&table, &query("")), [""; 0]);

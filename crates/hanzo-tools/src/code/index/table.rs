@@ -56,9 +56,51 @@ pub(super) struct Texts {
     /// In ASCII lower case, every text with a zero byte before and behind; the same offsets as `bytes`.
     pub(super) lower: Vec<u8>,
     pub(super) starts: Vec<u32>,
+    pub(super) letters: Vec<Letters>,
     /// By the hash of the text; few collide, and those are chained.
     pub(super) numbers: HashMap<u64, u32, BuildHasherDefault<Identity>>,
     pub(super) clash: HashMap<Box<str>, u32>,
+}
+
+/// Which letters a text has, a bit for each: most texts that do not fit are passed over without looking at them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Letters {
+    /// Anywhere in it.
+    pub(super) any: u64,
+    /// At the beginning of a word of it.
+    pub(super) initial: u64,
+}
+
+impl Letters {
+    fn of(text: &[u8]) -> Self {
+        let mut letters = Self::default();
+        let mut before = 0;
+        for byte in text {
+            let bit = Self::bit(*byte);
+            letters.any |= bit;
+            if begins_word(before, *byte) {
+                letters.initial |= bit;
+            }
+            before = *byte;
+        }
+        letters
+    }
+
+    /// The bit of a letter in either case.
+    pub(super) fn bit(byte: u8) -> u64 {
+        1 << match byte.to_ascii_lowercase() {
+            letter @ b'a'..=b'z' => letter - b'a',
+            digit @ b'0'..=b'9' => 26 + digit - b'0',
+            b'_' => 36,
+            0x80.. => 37,
+            _ => 38,
+        }
+    }
+}
+
+/// Whether a word begins with `first`: behind `_`, or with a capital letter.
+fn begins_word(before: u8, first: u8) -> bool {
+    !before.is_ascii_alphanumeric() || (first.is_ascii_uppercase() && !before.is_ascii_uppercase())
 }
 
 /// Keys are hashes already.
@@ -106,6 +148,7 @@ impl Texts {
         }
         let number = u32::try_from(self.starts.len()).unwrap_or(NONE);
         self.starts.push(u32::try_from(self.bytes.len()).unwrap_or(NONE));
+        self.letters.push(Letters::of(text.as_bytes()));
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(0);
         self.lower.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
@@ -148,6 +191,8 @@ pub(crate) struct Hit<'a> {
     pub(crate) path: &'a str,
     pub(crate) language: Option<Language>,
     pub(crate) by_grammar: bool,
+    /// The hash of the content it was found in.
+    pub(crate) content: u64,
     pub(crate) symbol: SymbolView<'a>,
     /// Which of those with the same kind, name and scope in the file, from 1.
     pub(crate) ordinal: u32,
@@ -277,6 +322,7 @@ impl Table {
             path: &slot.path,
             language: slot.record.language,
             by_grammar: slot.record.by_grammar,
+            content: slot.record.hash,
             symbol: self.view(entry),
             ordinal,
         }
@@ -339,31 +385,29 @@ impl Table {
         slot.alive.then_some((&*slot.path, entry.kind, scope))
     }
 
-    /// Whether a word begins at an offset of a name: behind `_`, or with a capital letter.
+    /// Whether a word begins at an offset of a name.
     pub(super) fn begins_word(&self, name: u32, at: usize) -> bool {
         let place = self.names.starts[name as usize] as usize + at;
-        let (before, first) = (self.names.bytes[place - 1], self.names.bytes[place]);
-        !before.is_ascii_alphanumeric() || (first.is_ascii_uppercase() && !before.is_ascii_uppercase())
+        begins_word(self.names.bytes[place - 1], self.names.bytes[place])
     }
 
     pub(super) fn name_text(&self, name: u32) -> &str {
         self.names.text(name)
     }
 
-    pub(super) fn name_count(&self) -> usize {
-        self.names.len()
+    /// The letters of all names, by their number.
+    pub(super) fn letters(&self) -> impl Iterator<Item = (u32, Letters)> + '_ {
+        (0..).zip(self.names.letters.iter().copied())
     }
 
-    /// Calls `found` with the number, the offset and the length of every name that has `needle`, in lower case, in it. A
-    /// needle that begins with a zero byte is the beginning of a name.
+    /// Calls `found` with the number, the offset and the length of every name that has `needle`, in lower case, in it.
     pub(super) fn names_with(&self, needle: &[u8], mut found: impl FnMut(u32, usize, usize)) {
         let finder = memchr::memmem::Finder::new(needle);
-        let is_prefix = usize::from(needle.first() == Some(&0));
         let starts = &self.names.starts;
         let mut from = 0;
         let mut name = 0_usize;
         while let Some(at) = self.names.lower.get(from..).and_then(|rest| finder.find(rest)) {
-            let at = from + at + is_prefix;
+            let at = from + at;
             // Names and hits come in the same order: the next name is rarely far, so look in ever larger steps.
             let mut step = 1;
             while starts.get(name + step).is_some_and(|start| *start as usize <= at) {

@@ -173,6 +173,8 @@ impl<'a> Extract<'a> {
             Role::JsVariable => self.js_variable(node, depth),
             Role::JsPair => self.js_pair(node, depth),
             Role::JsAssignment => self.js_assignment(node, depth),
+            // A field of a type that a function writes out for itself is nothing to look for.
+            Role::JsField if self.in_function() => {}
             Role::JsField => {
                 let name = node.child_by_field_name("property").or_else(|| self.name_of(node));
                 if let Some(name) = name {

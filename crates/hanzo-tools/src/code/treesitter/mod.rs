@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use tree_sitter::{Node, ParseOptions, Parser, Point, Tree, TreeCursor};
+use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
 use super::backend::{
     Backend, Fault, GaveUp, Limits, LocalBinding, NameAt, Occurrence, OccurrenceRole, Operation,
@@ -35,31 +35,8 @@ thread_local! {
 
 /// Parses `bytes`, unless that takes too long.
 fn parse(grammar: &Grammar, bytes: &[u8], limits: &Limits) -> Result<Tree, GaveUp> {
-    parse_parts(grammar, bytes, None, limits)
-}
-
-/// Parses the given parts of `bytes` as if there were nothing between them; offsets stay those of the whole.
-fn parse_parts(
-    grammar: &Grammar,
-    bytes: &[u8],
-    parts: Option<&[std::ops::Range<usize>]>,
-    limits: &Limits,
-) -> Result<Tree, GaveUp> {
-    // Rows are not needed: whoever shows a place counts them.
-    let nowhere = Point { row: 0, column: 0 };
-    let parts: Vec<tree_sitter::Range> = parts
-        .unwrap_or_default()
-        .iter()
-        .map(|part| tree_sitter::Range {
-            start_byte: part.start,
-            end_byte: part.end,
-            start_point: nowhere,
-            end_point: nowhere,
-        })
-        .collect();
     PARSER.with_borrow_mut(|parser| {
         parser.set_language(&grammar.language).map_err(|_| GaveUp)?;
-        parser.set_included_ranges(&parts).map_err(|_| GaveUp)?;
         let mut watch = |_: &tree_sitter::ParseState| limits.check();
         let options = ParseOptions::new().progress_callback(&mut watch);
         let tree =
@@ -70,21 +47,20 @@ fn parse_parts(
     })
 }
 
-/// Parses what says what a file defines.
-fn parse_for_symbols(
+/// The symbols of a file, of which only what can define one is parsed.
+fn symbols(
     grammar: &Grammar,
     language: Language,
     bytes: &[u8],
     limits: &Limits,
-) -> Result<Tree, GaveUp> {
-    let parts = elide::kept(language, bytes);
-    let tree = parse_parts(grammar, bytes, parts.as_deref(), limits)?;
-    // Macros that stand for half a declaration are errors to the grammar of C++, and how it gets over them depends on all that
-    // follows.
-    if language == Language::Cpp && parts.is_some() && tree.root_node().has_error() {
-        return parse(grammar, bytes, limits);
-    }
-    Ok(tree)
+) -> Result<FileSymbols, GaveUp> {
+    let Some(squeezed) = elide::squeezed(language, bytes) else {
+        return Ok(extract::symbols(grammar, &parse(grammar, bytes, limits)?, bytes));
+    };
+    let tree = parse(grammar, &squeezed.text, limits)?;
+    let mut symbols = extract::symbols(grammar, &tree, &squeezed.text);
+    symbols.relocate(|at| squeezed.start(at), |at| squeezed.end(at));
+    Ok(symbols)
 }
 
 /// Goes through a tree before its children, without recursion: a file may nest deeper than a stack is high.
@@ -127,8 +103,7 @@ impl Backend for TreeSitter {
 
     fn outline(&self, source: &Source, language: Language, limits: &Limits) -> Result<FileSymbols, GaveUp> {
         let grammar = Grammar::of(language).ok_or(GaveUp)?;
-        let tree = parse_for_symbols(grammar, language, &source.bytes, limits)?;
-        Ok(extract::symbols(grammar, &tree, &source.bytes))
+        symbols(grammar, language, &source.bytes, limits)
     }
 
     fn occurrences(
@@ -147,6 +122,9 @@ impl Backend for TreeSitter {
         let root = tree.root_node();
         let mut found = Vec::new();
         for at in places {
+            if limits.check().is_break() {
+                return Err(GaveUp);
+            }
             let Some(node) = root.descendant_for_byte_range(at, at + name.len()) else { continue };
             let whole = node.start_byte() == at && node.end_byte() == at + name.len();
             if whole && is_name(node) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use super::super::grammar::Grammar;
-use super::super::{extract, parse, parse_for_symbols};
+use super::super::{extract, parse, symbols};
 use super::*;
 use crate::code::backend::Limits;
 use crate::code::symbol::FileSymbols;
@@ -15,15 +15,14 @@ fn shown(symbols: &FileSymbols) -> Vec<String> {
     symbols.iter().map(|symbol| format!("{symbol:?}")).collect()
 }
 
-/// The symbols of a file, parsed whole and in parts.
+/// The symbols of a file, parsed whole and in parts, and how much was parsed then.
 fn both(language: Language, bytes: &[u8]) -> (Vec<String>, Vec<String>, usize) {
     let grammar = Grammar::of(language).unwrap();
     let limits = Limits::new(std::time::Duration::from_secs(30), &Cancelled::default());
     let whole = extract::symbols(grammar, &parse(grammar, bytes, &limits).unwrap(), bytes);
-    let parts = kept(language, bytes);
-    let size = parts.as_ref().map_or(bytes.len(), |parts| parts.iter().map(ExactSizeIterator::len).sum());
-    let tree = parse_for_symbols(grammar, language, bytes, &limits).unwrap();
-    (shown(&whole), shown(&extract::symbols(grammar, &tree, bytes)), size)
+    let size = squeezed(language, bytes).map_or(bytes.len(), |squeezed| squeezed.text.len());
+    let parts = symbols(grammar, language, bytes, &limits).unwrap();
+    (shown(&whole), shown(&parts), size)
 }
 
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -56,17 +55,81 @@ fn bodies_are_passed_over_and_what_defines_something_is_not() {
         (Language::Go, "package p\nfunc f() { type T struct { a int }; use(T{}) }\n", false),
         (Language::Java, "class A { void m() throws E { go(\"}\", '}'); more(1, 2, 3); } int x; }", true),
         (Language::Java, "class A { void m() { run(new R() { public void run() {} }); } }", false),
+        (Language::Java, "record R(int a) { static int f() { return 1; } static int g = 1; }", false),
+        (Language::Java, "enum E { A(1) { int f() { return 1; } int g() { return 22; } }; }", false),
+        (Language::Java, "class A { int m() { if (x) { return other_thing(1, 2, 3); } return 1; } }", true),
+        (Language::JavaScript, "class A extends mixin(B) { field = 1; other = 2; third = 3; }", false),
         (Language::C, "int f(int a)\n{\n  if (a) { return '}'; }\n  return 1;\n}\n", true),
-        (Language::C, "int f(int a)\n{\n#if X\n  if (a) {\n#else\n  {\n#endif\n  }\n}\nint g;\n", false),
+        (Language::C, "int f(int a)\n{\n#define INNER 1\n  return INNER + a;\n}\nint g;\n", false),
+        (
+            Language::C,
+            "int f(int a)\n{\n#if X\n  a += 1;\n#else\n  a += 2;\n#endif\n  return a;\n}\nint g;\n",
+            true,
+        ),
+        (
+            Language::C,
+            "#if X\nint f(int a) {\n#else\nint f(long a) {\n#endif\n  return a;\n}\nint g;\n",
+            false,
+        ),
         (Language::C, "struct __attribute__((packed)) s { int a; int b; int c; int d; };", false),
         (Language::C, "static const int table[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };\nint x;", true),
         (Language::Cpp, "bool A::operator==(const A& b) const { return x == b.x && y == b.y; }", true),
+        (Language::Cpp, "template <> int f<int>(int a) { return other_thing(a) + 1; }", true),
+        (Language::Cpp, "auto f(int a) -> int { return other_thing(a) + 1; }", true),
         (Language::Cpp, "auto s = R\"x(} \")x\"; int f() { return 1'000'000 + other_thing(2); }", true),
+        (Language::JavaScript, "function f(a) { return a / 2 + /[}/]'/.test(`}${g(`}`)}`) }\nvar v;", true),
+        (Language::JavaScript, "function f() { const g = async (x) => { return x + long_name + 1 } }", true),
+        (Language::JavaScript, "function f() { const g = (x) => x + 1; }", false),
+        (Language::JavaScript, "function f() { return { run() {}, key: function () {} }; }", false),
+        (Language::JavaScript, "const o = { key: 1, run(x) { if (x) { return other_thing(x); } } };", true),
+        (Language::JavaScript, "const A = () => { return <p title='}'>Don't {'}'} <b/></p>; }\nlet x;", true),
+        (Language::Tsx, "const f = <T,>(x: T): T => { return <A<T> on={() => { go(1) }}>it's</A>; }", true),
+        (
+            Language::TypeScript,
+            "class A { m(x: { a: string }): Promise<B | null> { return go(x, 1, 2, 3); } }",
+            true,
+        ),
+        (Language::TypeScript, "type F = (x: string) => { result: string; other_field: number };\n", false),
+        (
+            Language::TypeScript,
+            "function f() { enum Inner { A, B } interface Other { field: string } }",
+            false,
+        ),
+        (
+            Language::TypeScript,
+            "describe('x', () => { it('y', () => { const z = { a: 1 }; expect(z) }) })",
+            true,
+        ),
+        (
+            Language::Python,
+            "def f(a):\n    \"\"\"Does it.\"\"\"\n    if a:\n        return 1\n    return 2\nx = 1\n",
+            true,
+        ),
+        (
+            Language::Python,
+            "class A:\n    def f(self):\n        first_thing(1, 2, 3)\n        self.a = 1\n        if self.a:\n            return (1,\n  2)\n\ny = 2\n",
+            true,
+        ),
+        (Language::Python, "def f(self):\n    if a:\n        self.x = 1\n    else:\n        go()\n", false),
+        (Language::Python, "def f():\n    g = lambda x: x\n    class B:\n        c = 1\n", false),
+        (
+            Language::Python,
+            "def f():\n    for x in y:\n        def g():\n            return some_longer_thing(1, 2)\n    return 3\n",
+            true,
+        ),
     ] {
         let (whole, parts, size) = both(language, text.as_bytes());
         assert_eq!(whole, parts, "{text}");
         assert_eq!(size < text.len(), gone, "{text}");
     }
+}
+
+#[test]
+fn macros_before_a_declaration_do_not_hide_it() {
+    let text = "class MY_API_ A {\n  MY_INLINE MY_OTHER const B<C> *make(int a);\n  MY_TYPE plain;\n};\nMY_PRIVATE int run(MY_TYPE a) { return 1; }\nMY_TYPE const *kept;\n";
+    let (_, parts, _) = both(Language::Cpp, text.as_bytes());
+    let names: Vec<&str> = parts.iter().map(|symbol| symbol.split('"').nth(1).unwrap()).collect();
+    assert_eq!(names, ["A", "make", "plain", "run", "kept"]);
 }
 
 /// `HANZO_ELIDE_TREES` is a list of directories, separated by colons, that are compared as well as this crate.
@@ -79,7 +142,7 @@ fn files_parsed_in_parts_have_the_symbols_they_have_as_a_whole() {
     let (mut all, mut same, mut bytes, mut parsed) = (0, 0, 0, 0);
     let mut different = Vec::new();
     for path in found {
-        let Some(language) = Language::of_path(&path).filter(|language| Rules::of(*language).is_some())
+        let Some(language) = Language::of_path(&path).filter(|language| Grammar::of(*language).is_some())
         else {
             continue;
         };
@@ -105,14 +168,16 @@ fn files_parsed_in_parts_have_the_symbols_they_have_as_a_whole() {
 
 proptest! {
     #[test]
-    fn no_text_breaks_the_scanner(text in "[a-z{}()'\"/*#\\\\\n;=r`_ ]{0,120}") {
-        for language in [Language::Rust, Language::Go, Language::Java, Language::C, Language::Cpp] {
-            if let Some(parts) = kept(language, text.as_bytes()) {
-                let mut last = 0;
-                for part in &parts {
-                    prop_assert!(part.start >= last && part.end >= part.start && part.end <= text.len());
-                    last = part.end;
-                }
+    fn places_in_what_is_left_are_those_of_the_file(text in "[a-z{}()'\"/*#\\\\\n;:=r`_<> ]{0,200}") {
+        for language in Language::ALL.iter().filter(|language| Grammar::of(**language).is_some()) {
+            let Some(squeezed) = squeezed(*language, text.as_bytes()) else { continue };
+            let mut last = 0;
+            for (at, byte) in squeezed.text.iter().enumerate() {
+                let (start, end) = (squeezed.start(at), squeezed.end(at + 1));
+                prop_assert!(start >= last && start < end && end <= text.len());
+                // What is not in place of a gap is what the file has there.
+                prop_assert!(end - start > 1 || text.as_bytes()[start] == *byte || b" pas".contains(byte));
+                last = start;
             }
         }
     }
