@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these are command-line tools for developers")]
 
 mod agent_bench;
+mod corpora;
 mod dist;
 mod layering;
 mod local_model;
@@ -112,7 +113,12 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&["build", "--release", "--package", "hanzo-dev"])?;
     let mut arguments = vec!["bench", "--package", "hanzo-benches"];
     arguments.extend(selection);
-    cargo(&arguments)
+    // What `code` indexes: one tree per language.
+    let trees = match selection {
+        [] | [_, "code"] => corpora::trees(),
+        _ => String::new(),
+    };
+    workspace::cargo_with(&arguments, &[("HANZO_BENCH_TREES", trees.as_str())])
 }
 
 /// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.
@@ -123,6 +129,7 @@ fn interop() -> Result<()> {
     oracles::file_tools()?;
     oracles::screen()?;
     oracles::test_runners()?;
+    oracles::symbols()?;
     oracles::vim()
 }
 

@@ -209,6 +209,11 @@ impl Call<'_> {
 pub struct Cancelled(Arc<AtomicBool>);
 
 impl Cancelled {
+    /// Says that it is time to stop.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether to stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -227,7 +232,7 @@ struct StopOnDrop(Cancelled);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
+        self.0.set();
     }
 }
 
