@@ -11,14 +11,13 @@ use hanzo_config::{
 };
 use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
-use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_engine::parts::{NoMcpServers, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::ToolSet;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
@@ -30,6 +29,7 @@ use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 use super::Keep;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
+use super::jobs::HostJobs;
 use super::models::{Catalogue, Failures, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
@@ -84,7 +84,7 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let (tools, narrowing) = self.tools(settings, &workspace, &confined);
+        let host = self.host(settings, &inputs, &workspace, &confined);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -106,10 +106,10 @@ impl Factory {
             settings: Arc::new(settings.clone()),
             policy,
             models: Arc::new(self.catalogue(&config, &inputs)),
-            tools,
+            tools: toolset(&host, &selection(settings)),
             tool_changes: None,
             sandbox: confined.state,
-            narrowing,
+            narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
             manifest,
             // Nobody comes from elsewhere in this process yet.
@@ -118,6 +118,8 @@ impl Factory {
             trust,
             resources: None,
             commands: Vec::new(),
+            jobs: Arc::new(HostJobs(Arc::downgrade(&host))),
+            mcp_servers: Arc::new(NoMcpServers),
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
@@ -165,32 +167,36 @@ impl Factory {
         Ok(Arc::new(workspace))
     }
 
-    /// The tools, and what their modes confine the thread to.
-    fn tools(
+    /// What the thread's tools share.
+    fn host(
         &self,
         settings: &Settings,
+        inputs: &LoadInputs,
         workspace: &Arc<Workspace>,
         confined: &Confined,
-    ) -> (ToolSet, Arc<dyn Narrowing>) {
+    ) -> Arc<Host> {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
+        options.modes_dir = inputs.config_dir.as_ref().map(|config| config.join("modes"));
         let host = Host::new(
             Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::new(self.blobs.clone()),
             options,
-        )
-        .with_outside(Arc::clone(&confined.outside));
-        let selection = Selection {
-            enabled: settings.tools.enabled.clone(),
-            profile: match settings.tools.profile {
-                ToolProfile::Classic => Profile::Classic,
-                _ => Profile::Unified,
-            },
-            names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
-        };
-        let narrowing = Arc::clone(&host.modes);
-        (toolset(&Arc::new(host), &selection), narrowing)
+        );
+        Arc::new(host.with_outside(Arc::clone(&confined.outside)))
+    }
+}
+
+/// Which tools the settings want, and by which names.
+fn selection(settings: &Settings) -> Selection {
+    Selection {
+        enabled: settings.tools.enabled.clone(),
+        profile: match settings.tools.profile {
+            ToolProfile::Classic => Profile::Classic,
+            _ => Profile::Unified,
+        },
+        names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
     }
 }
 

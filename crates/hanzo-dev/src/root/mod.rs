@@ -3,6 +3,7 @@
 mod factory;
 mod hooks;
 mod jail;
+mod jobs;
 pub mod models;
 mod outside;
 mod rules;

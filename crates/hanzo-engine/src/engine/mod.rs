@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 pub(crate) use self::subagent::Child;
 use crate::agents::ProjectTrust;
 use crate::commands::CommandSource;
-use crate::parts::{EngineParts, Models, Places, refuse};
+use crate::parts::{EngineParts, Jobs, McpServers, Models, Places, refuse};
 use crate::thread::actor::{Command, When};
 use crate::thread::calls::Calls;
 use crate::thread::desk::Desk;
@@ -62,6 +62,8 @@ pub(crate) struct Handle {
     workspace: Arc<Workspace>,
     trust: ProjectTrust,
     commands: Vec<Arc<dyn CommandSource>>,
+    jobs: Arc<dyn Jobs>,
+    mcp_servers: Arc<dyn McpServers>,
 }
 
 impl Handle {

@@ -13,8 +13,8 @@ use hanzo_engine::Engine;
 use hanzo_engine::agents::{Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{
-    EngineParts, Model, ModelInfo, Models, OpenThread, Places, RuleSaver, SandboxState, ThreadFactory,
-    ThreadParts, TrustKeeper,
+    EngineParts, Jobs, Model, ModelInfo, Models, NoJobs, NoMcpServers, OpenThread, Places, RuleSaver,
+    SandboxState, ThreadFactory, ThreadParts, TrustKeeper,
 };
 use hanzo_hooks::{Hooks, Shell};
 use hanzo_permissions::{BoxState, Decision, Policy};
@@ -199,6 +199,7 @@ pub struct Setup {
     pub policy: Policy,
     pub checkpoints: bool,
     pub blobs: FileBlobs,
+    pub jobs: Arc<dyn Jobs>,
 }
 
 impl Setup {
@@ -218,6 +219,7 @@ impl Setup {
             policy: Policy { mode: Decision::Allow, ..Policy::default() },
             checkpoints: false,
             blobs,
+            jobs: Arc::new(NoJobs),
         }
     }
 
@@ -271,6 +273,8 @@ impl ThreadFactory for Factory {
                 trust: ProjectTrust::Trusted,
                 resources: None,
                 commands: Vec::new(),
+                jobs: Arc::clone(&setup.jobs),
+                mcp_servers: Arc::new(NoMcpServers),
                 checkpoints,
                 places: Places {
                     config,
