@@ -5,6 +5,7 @@ mod agent_bench;
 mod dist;
 mod layering;
 mod local_model;
+mod mcp_oracles;
 mod oracles;
 mod prerequisites;
 mod requirements;
@@ -110,6 +111,7 @@ fn interop() -> Result<()> {
     oracles::run_sdks()?;
     oracles::file_tools()?;
     oracles::test_runners()?;
+    mcp_oracles::client()?;
     oracles::vim()
 }
 

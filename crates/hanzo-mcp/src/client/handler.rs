@@ -45,6 +45,8 @@ pub(crate) struct Handler {
     numbers: AtomicU64,
     /// Rung when the server says that a list has changed.
     pub(crate) changed: Notify,
+    /// Rung when the connection turned out not to work any more.
+    pub(crate) broken: Notify,
     /// Counts signs of life; while a person is asked, time does not run.
     pub(crate) activity: watch::Sender<Activity>,
 }
@@ -75,6 +77,7 @@ impl Handler {
             calls: Mutex::default(),
             numbers: AtomicU64::default(),
             changed: Notify::new(),
+            broken: Notify::new(),
             activity: watch::Sender::new(Activity::default()),
         }
     }

@@ -1,5 +1,6 @@
 //! One server: connected in the background, connected again when it ends, asked for its lists, called.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use rmcp::model::{
     PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
 };
 use serde_json::Value;
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +33,8 @@ const PAUSES: (u64, u64) = (500, 60_000);
 const MOST_ATTEMPTS: u32 = 10;
 /// A server that lived this long failed for another reason than the last one.
 const LIVED: Duration = Duration::from_secs(60);
+/// How long a call that lost its server waits to hear how that ended.
+const LAST_WORDS: Duration = Duration::from_millis(800);
 /// How long a server has to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -96,8 +100,6 @@ pub(crate) struct Server {
     permits: Semaphore,
     /// Somebody wants it now.
     wanted: Notify,
-    /// Its connection does not work any more.
-    broken: Notify,
 }
 
 impl Server {
@@ -112,7 +114,6 @@ impl Server {
             state: Mutex::new(State { phase: Phase::Configured, error: None, latency: None, listing }),
             link: watch::Sender::new(Link::Waiting),
             wanted: Notify::new(),
-            broken: Notify::new(),
             config,
         }
     }
@@ -149,7 +150,7 @@ impl Server {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let mut failures = 0;
         if self.listing().is_some() {
-            self.pause(Some(HEAD_START), &stop).await;
+            self.pause(Some(HEAD_START), std::pin::pin!(self.wanted.notified()), &stop).await;
         }
         while !stop.is_cancelled() {
             self.state().phase = Phase::Connecting;
@@ -159,26 +160,25 @@ impl Server {
                 }
             });
             let begun = Instant::now();
-            let ended = tokio::select! {
-                () = stop.cancelled() => None,
-                ended = self.once(&starting, &stop) => ended,
-            };
-            let Some(error) = ended else { break };
+            let Some(error) = self.once(&starting, &stop).await else { break };
             if begun.elapsed() > LIVED {
                 backoff.reset();
             }
             failures += 1;
             let is_final = error.is_final();
+            // Whoever wants it because they heard of the failure must be heard, and nobody who wanted it before that.
+            let mut wanted = std::pin::pin!(self.wanted.notified());
+            wanted.as_mut().enable();
             self.fail(error, failures);
             let pause = (!is_final && backoff.attempt() < MOST_ATTEMPTS).then(|| backoff.next_delay());
-            self.pause(pause, &stop).await;
+            self.pause(pause, wanted, &stop).await;
         }
         let gone = McpError::Gone { server: self.config.name.clone(), reason: "it is not used any more".to_owned() };
         self.fail(gone, failures + 1);
     }
 
     /// Waits, but not when the server is wanted.
-    async fn pause(&self, pause: Option<Duration>, stop: &CancellationToken) {
+    async fn pause(&self, pause: Option<Duration>, wanted: Pin<&mut Notified<'_>>, stop: &CancellationToken) {
         let over = async {
             match pause {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -187,7 +187,7 @@ impl Server {
         };
         tokio::select! {
             () = over => {}
-            () = self.wanted.notified() => {}
+            () = wanted => {}
             () = stop.cancelled() => {}
         }
     }
@@ -211,7 +211,11 @@ impl Server {
             self.shared.sampler.clone(),
             self.shared.log.clone(),
         ));
-        let connected = match self.start(starting, &handler).await {
+        let connected = tokio::select! {
+            connected = self.start(starting, &handler) => connected,
+            () = stop.cancelled() => return None,
+        };
+        let connected = match connected {
             Ok(connected) => connected,
             Err(error) => return Some(error),
         };
@@ -225,17 +229,21 @@ impl Server {
         let live = Live { server: self.config.name.as_str().into(), peer: service.peer().clone(), handler, info };
         let end = service.cancellation_token();
         let mut ended = std::pin::pin!(service.waiting());
+        let mut is_over = false;
         let mut reason = tokio::select! {
             biased;
             error = self.serve(&live) => Some(error),
-            _ = &mut ended => Some(McpError::Gone {
-                server: self.config.name.clone(),
-                reason: "the connection was closed".to_owned(),
-            }),
+            _ = &mut ended => {
+                is_over = true;
+                let reason = "the connection was closed".to_owned();
+                Some(McpError::Gone { server: self.config.name.clone(), reason })
+            }
             () = stop.cancelled() => None,
         };
-        end.cancel();
-        let _ = tokio::time::timeout(FAREWELL, ended).await;
+        if !is_over {
+            end.cancel();
+            let _ = tokio::time::timeout(FAREWELL, ended).await;
+        }
         if let (Some(McpError::Gone { reason, .. }), Some(process), Some(tail)) = (&mut reason, &mut process, &tail)
             && let Some(words) = last_words(process.as_mut(), tail).await
         {
@@ -289,7 +297,7 @@ impl Server {
                         return error;
                     }
                 }
-                () = self.broken.notified() => {
+                () = live.handler.broken.notified() => {
                     return McpError::Gone {
                         server: self.config.name.clone(),
                         reason: "it could not be reached any more".to_owned(),
@@ -324,7 +332,7 @@ impl Server {
             Link::Down(_, number) => Some(*number),
             Link::Waiting => None,
         };
-        self.wanted.notify_one();
+        self.wanted.notify_waiters();
         let limit = self.config.timeout;
         let settled = link.wait_for(|link| match link {
             Link::Up(_) => true,
@@ -350,7 +358,7 @@ impl Server {
         let answer = live.ask(ask, asking, limit).await;
         match answer {
             Err(McpError::Gone { server, reason }) => {
-                self.broken.notify_one();
+                live.handler.broken.notify_one();
                 Err(McpError::Gone { server, reason: self.reason_of_end().await.unwrap_or(reason) })
             }
             other => other,
@@ -361,7 +369,7 @@ impl Server {
     async fn reason_of_end(&self) -> Option<String> {
         let mut link = self.link.subscribe();
         let down = link.wait_for(|link| matches!(link, Link::Down(..)));
-        let down = tokio::time::timeout(FAREWELL * 2, down).await.ok()?.ok()?;
+        let down = tokio::time::timeout(LAST_WORDS, down).await.ok()?.ok()?;
         match &*down {
             Link::Down(McpError::Gone { reason, .. }, _) => Some(reason.clone()),
             _ => None,
@@ -371,7 +379,7 @@ impl Server {
     /// Waits until it is known whether the server answers.
     pub(crate) async fn settled(&self) {
         let mut link = self.link.subscribe();
-        self.wanted.notify_one();
+        self.wanted.notify_waiters();
         let _ = link.wait_for(|link| !matches!(link, Link::Waiting)).await;
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hanzo_protocol::spawn::{ProcessStatus, SpawnRequest, Stdin, Streams};
-use rmcp::service::RoleClient;
+use rmcp::service::{ClientInitializeError, RoleClient};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -71,12 +71,21 @@ pub(super) async fn connect(
     match way.greet(transport, greeting).await {
         Ok(service) => Ok(Connected { service, process: Some(process), tail: Some(tail) }),
         Err(error) => {
-            let ended = last_words(process.as_mut(), &tail).await;
+            let ended = if is_end(&error) { last_words(process.as_mut(), &tail).await } else { None };
             Err(match (way.fault(&error), ended) {
                 (McpError::Connect { server, .. }, Some(ended)) => McpError::Connect { server, reason: ended },
                 (other, _) => other,
             })
         }
+    }
+}
+
+/// Whether the program went away, as opposed to saying something wrong.
+fn is_end(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => is_end(fallback),
+        _ => false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod asking;
 mod hostile;
+mod oracle;
 mod remote;
 mod stage;
 mod stdio;
