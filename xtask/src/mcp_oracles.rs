@@ -36,7 +36,9 @@ pub fn client() -> Result<()> {
             .current_dir(&suite)
             .arg("node_modules/.bin/conformance")
             .args(["client", "--timeout", "120000", "--requirements", revision, "--expected-failures"])
-            .arg(root().join(format!("crates/hanzo-mcp/tests/oracle/client-expected-failures-{revision}.yml")))
+            .arg(
+                root().join(format!("crates/hanzo-mcp/tests/oracle/client-expected-failures-{revision}.yml")),
+            )
             .arg("--command")
             .arg(&ours))?;
     }
@@ -50,7 +52,10 @@ fn node(directory: &Path, there: &str, packages: &[&str]) -> Result<()> {
     std::fs::create_dir_all(directory)?;
     std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
     let mut command = Command::new("npm");
-    command.current_dir(directory).args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages);
+    command
+        .current_dir(directory)
+        .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+        .args(packages);
     run(&mut command)
 }
 

@@ -2,6 +2,7 @@
 //! `MCP_CONFORMANCE_CONTEXT` may say which calls to make. Everything goes through the manager, as in a thread.
 //!
 //! `cargo xtask interop` runs it; see `tests/oracle/client-expected-failures.yml`.
+#![expect(clippy::print_stderr, reason = "the suite keeps what a client says there")]
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,7 +32,9 @@ impl Elicitor for Agreeable {
                     FieldKind::Integer | FieldKind::Number => json!(1),
                     FieldKind::Text => json!("text"),
                     FieldKind::Choice(choices) => json!(choices.first().map(|(value, _)| value)),
-                    FieldKind::Choices(choices) => json!(choices.iter().map(|(value, _)| value).collect::<Vec<_>>()),
+                    FieldKind::Choices(choices) => {
+                        json!(choices.iter().map(|(value, _)| value).collect::<Vec<_>>())
+                    }
                 };
                 answers.insert(field.name, value);
             }
@@ -98,7 +101,8 @@ async fn run(url: String) -> bool {
     } else {
         for tool in &tools {
             // One scenario wants the schema of another tool back as it came.
-            let echoes = named("json_schema_2020_12_tool").filter(|_| tool.raw().input_schema["properties"]["schema"].is_object());
+            let echoes = named("json_schema_2020_12_tool")
+                .filter(|_| tool.raw().input_schema["properties"]["schema"].is_object());
             match echoes {
                 Some(other) => call(tool, json!({"schema": other.raw().input_schema})).await,
                 None => call(tool, arguments(&tool.raw().input_schema)).await,
@@ -106,7 +110,8 @@ async fn run(url: String) -> bool {
         }
     }
     for prompt in manager.prompts() {
-        let typed: Vec<String> = prompt.prompt.arguments.iter().map(|known| format!("{}=text", known.name)).collect();
+        let typed: Vec<String> =
+            prompt.prompt.arguments.iter().map(|known| format!("{}=text", known.name)).collect();
         eprintln!("{}: {:?}", prompt.command, manager.prompt(&prompt.command, &typed.join(" ")).await);
     }
     let listing = manager.listing("conformance");

@@ -3,6 +3,11 @@
 //! `stage MODE…`, where a mode is one of `hang` (never answers), `die` (ends at once), `picky` (ends when it is greeted
 //! with anything but `initialize`), `junk` (writes lines that are no messages), `pages` (lists without end), `other` (another
 //! description of the same tool), or nothing.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "that is how a server on standard streams speaks"
+)]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, Write as _};
@@ -60,7 +65,20 @@ impl Stage {
             json!({"name": "bad", "description": "cannot be called", "inputSchema": {"type": "string"}}),
             json!({"name": "bare", "description": "hides\u{202e}\u{1b}[31m this"}),
         ];
-        for name in ["env", "slow", "crash", "pid", "cancelled", "progress", "elicit", "sample", "roots", "log", "grow", "huge"] {
+        for name in [
+            "env",
+            "slow",
+            "crash",
+            "pid",
+            "cancelled",
+            "progress",
+            "elicit",
+            "sample",
+            "roots",
+            "log",
+            "grow",
+            "huge",
+        ] {
             tools.push(json!({"name": name, "inputSchema": object()}));
         }
         for number in 0..self.grown.load(Ordering::Relaxed) {
@@ -73,7 +91,9 @@ impl Stage {
         let arguments = &params["arguments"];
         match params["name"].as_str().unwrap_or_default() {
             "echo" => text(arguments["text"].as_str().unwrap_or_default()),
-            "bare" => json!({"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}], "structuredContent": {"n": 1}}),
+            "bare" => {
+                json!({"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}], "structuredContent": {"n": 1}})
+            }
             "env" => {
                 let mut names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
                 names.sort();
@@ -96,7 +116,8 @@ impl Stage {
             "progress" => {
                 let token = &params["_meta"]["progressToken"];
                 for step in 1..=3 {
-                    let params = json!({"progressToken": token, "progress": step, "total": 3, "message": "working"});
+                    let params =
+                        json!({"progressToken": token, "progress": step, "total": 3, "message": "working"});
                     send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
                     std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(20)));
                 }
@@ -106,12 +127,14 @@ impl Stage {
                 let schema = json!({"type": "object", "properties": {
                     "name": {"type": "string"}, "age": {"type": "integer", "default": 7},
                 }, "required": ["name"]});
-                let answer = self.ask("elicitation/create", &json!({"message": "who?", "requestedSchema": schema}));
+                let answer =
+                    self.ask("elicitation/create", &json!({"message": "who?", "requestedSchema": schema}));
                 text(answer["result"].to_string())
             }
             "sample" => {
                 let messages = json!([{"role": "user", "content": {"type": "text", "text": "say hi"}}]);
-                let answer = self.ask("sampling/createMessage", &json!({"messages": messages, "maxTokens": 10}));
+                let answer =
+                    self.ask("sampling/createMessage", &json!({"messages": messages, "maxTokens": 10}));
                 text(answer.to_string())
             }
             "roots" => text(self.ask("roots/list", &json!({}))["result"].to_string()),
@@ -140,7 +163,9 @@ impl Stage {
             "ping" => Ok(json!({})),
             "tools/list" => Ok(self.tools(params["cursor"].as_str())),
             "tools/call" => Ok(self.call(params)),
-            "prompts/list" => Ok(json!({"prompts": [{"name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": true}]}]})),
+            "prompts/list" => Ok(
+                json!({"prompts": [{"name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": true}]}]}),
+            ),
             "prompts/get" => {
                 let said = format!("Hello {}", params["arguments"]["who"].as_str().unwrap_or_default());
                 Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": said}}]}))

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ServerHandler, ServiceExt as _};
@@ -41,7 +42,8 @@ impl ServerHandler for Words {
         let reads = || ToolAnnotations::new().read_only(true);
         Ok(ListToolsResult::with_all_items(vec![
             Tool::new("echo", "Says the text back", schema("What to say")).with_annotations(reads()),
-            Tool::new("wordcount", "Counts the words of a text", schema("What to count")).with_annotations(reads()),
+            Tool::new("wordcount", "Counts the words of a text", schema("What to count"))
+                .with_annotations(reads()),
         ]))
     }
 
@@ -50,7 +52,8 @@ impl ServerHandler for Words {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let text = request.arguments.as_ref().and_then(|arguments| arguments.get("text")).and_then(Value::as_str);
+        let text =
+            request.arguments.as_ref().and_then(|arguments| arguments.get("text")).and_then(Value::as_str);
         let Some(text) = text else {
             return Ok(CallToolResult::error(vec![ContentBlock::text("`text` must be a string")]).into());
         };

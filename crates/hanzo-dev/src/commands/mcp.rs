@@ -48,7 +48,8 @@ fn loaded(global: &Global, printer: &mut Printer) -> Result<(LoadInputs, LoadedC
 fn parts(inputs: &LoadInputs, config: &LoadedConfig, only: Option<&str>) -> Result<ManagerParts, Failure> {
     let settings = config.settings();
     let wanted = settings.enabled_servers().filter(|server| only.is_none_or(|name| server.name == name));
-    let servers: Vec<ServerConfig> = wanted.map(|server| mcp::server_config(server, &inputs.environment)).collect();
+    let servers: Vec<ServerConfig> =
+        wanted.map(|server| mcp::server_config(server, &inputs.environment)).collect();
     let mut parts = ManagerParts::new(servers, mcp::spawner(settings, inputs)?);
     parts.data = data_dir(inputs).ok().map(|data| data.join("mcp"));
     parts.roots = vec![inputs.workspace_root.clone()];
@@ -56,7 +57,12 @@ fn parts(inputs: &LoadInputs, config: &LoadedConfig, only: Option<&str>) -> Resu
 }
 
 /// Lists servers, connected to for at most `wait`.
-fn list(global: &Global, wait: Option<Duration>, as_json: bool, printer: &mut Printer) -> Result<(), Failure> {
+fn list(
+    global: &Global,
+    wait: Option<Duration>,
+    as_json: bool,
+    printer: &mut Printer,
+) -> Result<(), Failure> {
     let (inputs, config) = loaded(global, printer)?;
     let parts = parts(&inputs, &config, None)?;
     let statuses = block_on(async move {
@@ -70,8 +76,11 @@ fn list(global: &Global, wait: Option<Duration>, as_json: bool, printer: &mut Pr
     })?;
     let disabled = mcp::disabled(config.settings());
     if as_json {
-        let used = statuses.into_iter().map(|status| serde_json::to_value(mcp::info(status)).unwrap_or_default());
-        let off = disabled.iter().map(|(name, kind)| json!({"name": name, "transport": kind, "status": "disabled"}));
+        let used =
+            statuses.into_iter().map(|status| serde_json::to_value(mcp::info(status)).unwrap_or_default());
+        let off = disabled
+            .iter()
+            .map(|(name, kind)| json!({"name": name, "transport": kind, "status": "disabled"}));
         return printer.json(&used.chain(off).collect::<Vec<Value>>());
     }
     if statuses.is_empty() && disabled.is_empty() {
@@ -117,10 +126,12 @@ fn file(global: &Global, scope: McpScope) -> Result<std::path::PathBuf, Failure>
         McpScope::Local => Tier::Local,
     };
     let found = settings_files(&inputs).into_iter().find(|file| file.tier == tier).map(|file| file.path);
-    let found = found
-        .ok_or_else(|| Failure::message(Exit::Config, "nothing says where your settings belong\n\nhint: set `HOME`"))?;
+    let found = found.ok_or_else(|| {
+        Failure::message(Exit::Config, "nothing says where your settings belong\n\nhint: set `HOME`")
+    })?;
     if found.extension().is_some_and(|ending| ending == "json") {
-        let text = format!("{} is JSON, which is not changed here\n\nhint: edit it yourself", found.display());
+        let text =
+            format!("{} is JSON, which is not changed here\n\nhint: edit it yourself", found.display());
         return Err(Failure::message(Exit::BadInput, text));
     }
     Ok(found)
@@ -140,7 +151,9 @@ fn add(global: &Global, args: &McpAddArgs, printer: &mut Printer) -> Result<(), 
     }
     let kind = match (&args.url, args.command.is_empty()) {
         (None, true) => {
-            return Err(usage("neither a URL nor a command is given\n\nhint: `hanzo-dev mcp add NAME -- COMMAND`"));
+            return Err(usage(
+                "neither a URL nor a command is given\n\nhint: `hanzo-dev mcp add NAME -- COMMAND`",
+            ));
         }
         (None, false) => None,
         (Some(_), _) => Some(match args.transport {
@@ -162,13 +175,19 @@ fn add(global: &Global, args: &McpAddArgs, printer: &mut Printer) -> Result<(), 
     };
     let file = file(global, args.scope)?;
     edit(&file, |text| with_server(text, &entry)).map_err(|error| Failure::message(Exit::BadInput, error))?;
-    printer.note(&format!("added `{}` to {}\n\nhint: `hanzo-dev mcp test {}` tries it", args.name, file.display(), args.name));
+    printer.note(&format!(
+        "added `{}` to {}\n\nhint: `hanzo-dev mcp test {}` tries it",
+        args.name,
+        file.display(),
+        args.name
+    ));
     Ok(())
 }
 
 fn remove(global: &Global, name: &str, scope: McpScope, printer: &mut Printer) -> Result<(), Failure> {
     let file = file(global, scope)?;
-    edit(&file, |text| without_server(text, name)).map_err(|error| Failure::message(Exit::BadInput, error))?;
+    edit(&file, |text| without_server(text, name))
+        .map_err(|error| Failure::message(Exit::BadInput, error))?;
     printer.note(&format!("removed `{name}` from {}", file.display()));
     Ok(())
 }
@@ -178,7 +197,11 @@ fn known<'a>(config: &'a LoadedConfig, name: &str) -> Result<&'a hanzo_config::M
     let servers = &config.settings().mcp_servers;
     servers.get(name).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();
-        let there = if names.is_empty() { "none is configured".to_owned() } else { format!("there are {}", names.join(", ")) };
+        let there = if names.is_empty() {
+            "none is configured".to_owned()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
         Failure::message(Exit::BadInput, format!("there is no MCP server `{name}`; {there}"))
     })
 }
@@ -193,7 +216,10 @@ fn get(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure
 fn test(global: &Global, name: &str, as_json: bool, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let (inputs, config) = loaded(global, printer)?;
     if known(&config, name)?.disabled {
-        return Err(Failure::message(Exit::BadInput, format!("the MCP server `{name}` is disabled in the settings")));
+        return Err(Failure::message(
+            Exit::BadInput,
+            format!("the MCP server `{name}` is disabled in the settings"),
+        ));
     }
     let parts = parts(&inputs, &config, Some(name))?;
     let (status, listing, tools) = block_on(async move {
@@ -209,7 +235,8 @@ fn test(global: &Global, name: &str, as_json: bool, printer: &mut Printer) -> Re
     let status = status.ok_or_else(missing)?;
     let works = status.phase == Phase::Connected;
     let exit = if works { Exit::Ok } else { Exit::Failure };
-    let offered: Vec<&str> = tools.iter().map(|tool| hanzo_protocol::tool::Tool::schema(&**tool).name.as_str()).collect();
+    let offered: Vec<&str> =
+        tools.iter().map(|tool| hanzo_protocol::tool::Tool::schema(&**tool).name.as_str()).collect();
     if as_json {
         let listing = listing.as_deref();
         let shown = json!({

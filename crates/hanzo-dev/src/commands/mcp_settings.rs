@@ -146,7 +146,10 @@ mod tests {
         let before = "# mine\nmodel = \"x\" # why\n";
         let after = with_server(before, &entry("a.b")).unwrap().unwrap();
         assert!(after.starts_with(before), "{after}");
-        assert!(after.contains("[mcp_servers.\"a.b\"]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\n"), "{after}");
+        assert!(
+            after.contains("[mcp_servers.\"a.b\"]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\n"),
+            "{after}"
+        );
         assert!(after.contains("env = { KEY = \"${KEY}\" }"), "{after}");
         assert!(with_server(&after, &entry("a.b")).unwrap_err().contains("already"));
         let gone = without_server(&after, "a.b").unwrap().unwrap();

@@ -12,7 +12,9 @@ use hanzo_config::{
 use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::commands::CommandSource;
-use hanzo_engine::parts::{Models, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts, ToolChanges};
+use hanzo_engine::parts::{
+    Models, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts, ToolChanges,
+};
 use hanzo_engine::references::ResourceReader;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
@@ -31,8 +33,8 @@ use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 use super::Keep;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
-use super::mcp;
 use super::jobs::HostJobs;
+use super::mcp;
 use super::models::{Catalogue, Failures, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hanzo_config::{BashJail, Environment, Isolation, LoadInputs, McpServer, SecretTemplate, Settings, Transport};
+use hanzo_config::{
+    BashJail, Environment, Isolation, LoadInputs, McpServer, SecretTemplate, Settings, Transport,
+};
 use hanzo_engine::Engine;
 use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
 use hanzo_engine::parts::{McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
 use hanzo_engine::references::{Resource, ResourceReader};
 use hanzo_mcp::client::{
-    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig, ServerStatus,
-    ServerTrust, StdioConfig, TransportConfig,
+    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
+    ServerStatus, ServerTrust, StdioConfig, TransportConfig,
 };
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
@@ -55,10 +57,16 @@ impl Servers {
     }
 
     /// The manager of a workspace; `None` when no server is configured. Starting it takes no time worth mentioning.
-    pub fn of(&self, settings: &Settings, inputs: &LoadInputs, data: &Path) -> Result<Option<Arc<Manager>>, Failure> {
+    pub fn of(
+        &self,
+        settings: &Settings,
+        inputs: &LoadInputs,
+        data: &Path,
+    ) -> Result<Option<Arc<Manager>>, Failure> {
         let configs: Vec<ServerConfig> =
             settings.enabled_servers().map(|server| server_config(server, &inputs.environment)).collect();
-        let made_of: Vec<String> = configs.iter().map(|config| format!("{config:?} {}", config.fingerprint())).collect();
+        let made_of: Vec<String> =
+            configs.iter().map(|config| format!("{config:?} {}", config.fingerprint())).collect();
         let mut managers = self.managers();
         if configs.is_empty() {
             managers.remove(&inputs.workspace_root);
@@ -100,7 +108,8 @@ pub fn spawner(settings: &Settings, inputs: &LoadInputs) -> Result<Arc<dyn Spawn
     if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {
         return Ok(Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env)));
     }
-    let mut config = jail_config(&settings.sandbox, inputs, &Overrides { network: true, ..Overrides::default() })?;
+    let mut config =
+        jail_config(&settings.sandbox, inputs, &Overrides { network: true, ..Overrides::default() })?;
     config.env = env;
     let site = JailSite::prepare(config).map_err(|error| Failure::message(Exit::Sandbox, error))?;
     Ok(Arc::new(LazyJail::new(site)))
@@ -109,7 +118,8 @@ pub fn spawner(settings: &Settings, inputs: &LoadInputs) -> Result<Arc<dyn Spawn
 /// A server of the settings as the client wants it.
 pub fn server_config(server: &McpServer, environment: &Environment) -> ServerConfig {
     let remote = |url: &hanzo_config::Template, headers: &indexmap::IndexMap<String, SecretTemplate>| {
-        let secret = |(name, value): (&String, &SecretTemplate)| (name.clone(), SecretText::new(value.expose()));
+        let secret =
+            |(name, value): (&String, &SecretTemplate)| (name.clone(), SecretText::new(value.expose()));
         RemoteConfig {
             url: url.expanded().to_owned(),
             headers: headers.iter().map(secret).collect(),
@@ -120,7 +130,8 @@ pub fn server_config(server: &McpServer, environment: &Environment) -> ServerCon
         Transport::Stdio { command, args, env } => {
             let mut argv = vec![OsString::from(command.expanded())];
             argv.extend(args.iter().map(|word| OsString::from(word.expanded())));
-            let passed = server.allow_env.iter().filter_map(|name| Some((name.into(), environment.get(name)?.into())));
+            let passed =
+                server.allow_env.iter().filter_map(|name| Some((name.into(), environment.get(name)?.into())));
             let set = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
             TransportConfig::Stdio(StdioConfig { argv, env: passed.chain(set).collect() })
         }
@@ -182,7 +193,10 @@ impl CommandSource for Prompts {
     fn commands(&self) -> Vec<Descriptor> {
         let command = |prompt: hanzo_mcp::client::PromptCommand| Descriptor {
             argument_hint: prompt.argument_hint(),
-            description: prompt.prompt.description.unwrap_or_else(|| format!("A prompt of {}", prompt.server)),
+            description: prompt
+                .prompt
+                .description
+                .unwrap_or_else(|| format!("A prompt of {}", prompt.server)),
             name: prompt.command,
             kind: CommandKind::Turn,
             origin: Origin::Source(prompt.server),

@@ -91,7 +91,8 @@ impl Asks {
         for _ in 0..MOST_TRIES {
             let question = format!("{intro}\n{}{hint}{fault}", field.question);
             let offered = if free { Vec::new() } else { choices.clone() };
-            let answer = self.ask(request.thread, question, offered).await.ok_or(ElicitationAnswer::Cancel)?;
+            let answer =
+                self.ask(request.thread, question, offered).await.ok_or(ElicitationAnswer::Cancel)?;
             if answer.eq_ignore_ascii_case(DECLINE) {
                 return Err(ElicitationAnswer::Decline);
             }

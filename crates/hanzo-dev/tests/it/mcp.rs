@@ -1,5 +1,6 @@
 //! MCP servers, as a user adds, tries and uses them.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use hanzo_testkit::scripted::{Reply, Server};
@@ -53,7 +54,9 @@ fn a_server_is_added_tried_used_in_the_jail_and_removed() {
     let outside = world.home().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let set = format!("OUTSIDE={}", outside.display());
-    world.run(&["mcp", "add", "around", "--env", &set, "--allow-env", "PASSED", "--", "sh", "server.sh"]).ok();
+    world
+        .run(&["mcp", "add", "around", "--env", &set, "--allow-env", "PASSED", "--", "sh", "server.sh"])
+        .ok();
     let again = world.run(&["mcp", "add", "around", "--", "x"]);
     assert!(again.code == 42 && again.stderr.contains("already"), "{again:?}");
 
@@ -75,7 +78,10 @@ fn a_server_is_added_tried_used_in_the_jail_and_removed() {
     assert!(offered(&requests[0].json()).contains(&"mcp__around__look".to_owned()));
     let answer = requests[1].json().to_string();
     assert!(answer.contains("wrote outside: no"), "{answer}");
-    assert!(answer.contains("PASSED") && answer.contains("PATH") && !answer.contains("SECRET_CANARY"), "{answer}");
+    assert!(
+        answer.contains("PASSED") && answer.contains("PATH") && !answer.contains("SECRET_CANARY"),
+        "{answer}"
+    );
     assert!(!answer.contains("HOME"), "nothing but what is allowed: {answer}");
     assert!(!outside.join("escaped").exists());
 
@@ -133,7 +139,10 @@ fn servers_of_a_project_nobody_trusts_are_not_started() {
     let model = Server::start([Reply::text("Hi.")]);
     let world = World::new();
     world.user(&provider(&model));
-    world.write("project/.mcp.json", r#"{"mcpServers": {"evil": {"command": "sh", "args": ["-c", "echo ran > ran; sleep 5"]}}}"#);
+    world.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"evil": {"command": "sh", "args": ["-c", "echo ran > ran; sleep 5"]}}}"#,
+    );
     world.run(&["run", "hello"]).ok();
     assert_eq!(world.run(&["mcp", "list", "--json"]).json(), json!([]));
     assert!(!world.workspace().join("ran").exists());
@@ -160,7 +169,7 @@ fn fifty_servers_of_which_ten_hang_do_not_hold_up_the_first_request() {
     let mut servers = String::new();
     for number in 0..50 {
         let arguments = if number < 10 { "\"-c\", \"sleep 600\"" } else { "\"server.sh\"" };
-        servers += &format!("[mcp_servers.s{number}]\ncommand = \"sh\"\nargs = [{arguments}]\n");
+        let _ = writeln!(servers, "[mcp_servers.s{number}]\ncommand = \"sh\"\nargs = [{arguments}]");
     }
     let least = |settings: &str| (0..3).map(|_| until_first_request(settings, &model, &world)).min().unwrap();
     let without = least("");

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::stream::{self, StreamExt as _};
 use hanzo_protocol::engine::{
-    Attendance, Done, EngineClient, EngineError, EngineErrorKind, Request, Response, ThreadConfigure, ThreadResume,
+    Attendance, Done, EngineClient, EngineError, EngineErrorKind, Request, Response, ThreadConfigure,
+    ThreadResume,
 };
 use hanzo_protocol::event::{Event, EventCursor};
 use hanzo_protocol::ids::ThreadId;

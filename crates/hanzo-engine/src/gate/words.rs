@@ -236,7 +236,8 @@ fn reason(reach: &Reach, ruling: &Ruling, taint: Option<Taint>, evidence: Option
 pub(super) fn way_to_allow(target: &Target, workspace: &Path, ruling: &Ruling) -> String {
     match (ruling.edge, ruling.explanation.basis) {
         _ if ruling.nature == Nature::Renewed => {
-            "It has changed since it was allowed: a person has to look at it again, in an attended thread.".to_owned()
+            "It has changed since it was allowed: a person has to look at it again, in an attended thread."
+                .to_owned()
         }
         _ if ruling.nature.needs_a_person() => {
             "No rule allows this: a person decides it each time.".to_owned()

@@ -14,7 +14,9 @@ const METADATA_NAMES: &[&str] = &["metadata", "metadata.google", "metadata.googl
 /// Refuses an address that nobody may be sent to, as far as that can be told without asking anybody.
 pub fn check(url: &Url) -> Result<(), String> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("`url` has a user name or password in it\n\nhint: put credentials in `headers`".to_owned());
+        return Err(
+            "`url` has a user name or password in it\n\nhint: put credentials in `headers`".to_owned()
+        );
     }
     match url.host() {
         None => Err("`url` has no host".to_owned()),
@@ -22,7 +24,8 @@ pub fn check(url: &Url) -> Result<(), String> {
         Some(Host::Ipv6(address)) => allow(address.into(), Reachable::AlsoPrivate),
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.').to_ascii_lowercase();
-            let is_metadata = METADATA_NAMES.contains(&name.as_str()) || name.ends_with(".metadata.google.internal");
+            let is_metadata =
+                METADATA_NAMES.contains(&name.as_str()) || name.ends_with(".metadata.google.internal");
             if is_metadata { Err(format!("`{name}` is a cloud metadata service")) } else { Ok(()) }
         }
     }
@@ -33,7 +36,11 @@ pub(crate) fn reach_of(url: &Url, configured: Reachable) -> Reachable {
     match url.host() {
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.').to_ascii_lowercase();
-            if name == "localhost" || name.ends_with(".localhost") { Reachable::AlsoPrivate } else { configured }
+            if name == "localhost" || name.ends_with(".localhost") {
+                Reachable::AlsoPrivate
+            } else {
+                configured
+            }
         }
         _ => Reachable::AlsoPrivate,
     }
@@ -62,15 +69,12 @@ pub fn allow(address: IpAddr, reachable: Reachable) -> Result<(), String> {
 /// The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64 and 6to4.
 fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
-    let [a, b, c, d, e, f, g, h] = six.segments();
-    let four = |high: u16, low: u16| {
-        let [[w, x], [y, z]] = [high.to_be_bytes(), low.to_be_bytes()];
-        IpAddr::V4(Ipv4Addr::new(w, x, y, z))
-    };
-    match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => four(g, h),
-        [0, 0, 0, 0, 0, 0] if g != 0 || h > 1 => four(g, h),
-        [0x2002, high, low, ..] => four(high, low),
+    let [first, second, third, .., last_but_one, last] = six.segments();
+    let four = |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match six.segments()[..6] {
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => four(last_but_one, last),
+        [0, 0, 0, 0, 0, 0] if last_but_one != 0 || last > 1 => four(last_but_one, last),
+        _ if first == 0x2002 => four(second, third),
         _ => address,
     }
 }
@@ -78,7 +82,8 @@ fn plain(address: IpAddr) -> IpAddr {
 fn is_metadata(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {
-            [[169, 254, 169, 254], [169, 254, 170, 2], [100, 100, 100, 200], [192, 0, 0, 192]].contains(&four.octets())
+            [[169, 254, 169, 254], [169, 254, 170, 2], [100, 100, 100, 200], [192, 0, 0, 192]]
+                .contains(&four.octets())
         }
         IpAddr::V6(six) => six == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     }
@@ -117,7 +122,8 @@ pub(crate) async fn resolve(host: &str, port: u16, reachable: Reachable) -> Resu
     }
     if allowed.is_empty() {
         let reason = refused.unwrap_or_else(|| "there is no such host".to_owned());
-        let hint = "write the address itself into `url`, or set `allow_private` for this server, if that is meant";
+        let hint =
+            "write the address itself into `url`, or set `allow_private` for this server, if that is meant";
         return Err(format!("`{host}` may not be connected to: {reason}\n\nhint: {hint}"));
     }
     Ok(allowed)
@@ -166,9 +172,16 @@ mod tests {
 
     #[test]
     fn private_addresses_are_connected_to_only_when_they_are_meant() {
-        for private in
-            ["127.0.0.1", "::1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "100.64.0.1", "fc00::1", "::ffff:10.0.0.1"]
-        {
+        for private in [
+            "127.0.0.1",
+            "::1",
+            "10.1.2.3",
+            "192.168.0.1",
+            "172.16.0.1",
+            "100.64.0.1",
+            "fc00::1",
+            "::ffff:10.0.0.1",
+        ] {
             assert!(!verdict(private, Reachable::Public), "{private}");
             assert!(verdict(private, Reachable::AlsoPrivate), "{private}");
         }

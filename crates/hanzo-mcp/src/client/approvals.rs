@@ -41,8 +41,10 @@ fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {
             let sorted: BTreeMap<&String, &Value> = map.iter().collect();
-            let inner: Vec<String> =
-                sorted.iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value))).collect();
+            let inner: Vec<String> = sorted
+                .iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)))
+                .collect();
             format!("{{{}}}", inner.join(","))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
@@ -105,7 +107,8 @@ mod tests {
     fn a_tool_that_changed_is_noticed_also_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/tools.json");
-        let print = |description: &str| fingerprint("t", Some(description), &json!({"a": 1, "b": 2}), &Value::Null);
+        let print =
+            |description: &str| fingerprint("t", Some(description), &json!({"a": 1, "b": 2}), &Value::Null);
         let approvals = Approvals::open(Some(file.clone()));
         assert_eq!(approvals.standing("s", "t", &print("x")), Standing::New);
         approvals.approve("s", "t", &print("x"));
@@ -120,7 +123,10 @@ mod tests {
     #[test]
     fn every_part_counts_and_the_order_of_keys_does_not() {
         let base = fingerprint("t", Some("d"), &json!({"a": 1, "b": 2}), &json!({"readOnlyHint": true}));
-        assert_eq!(base, fingerprint("t", Some("d"), &json!({"b": 2, "a": 1}), &json!({"readOnlyHint": true})));
+        assert_eq!(
+            base,
+            fingerprint("t", Some("d"), &json!({"b": 2, "a": 1}), &json!({"readOnlyHint": true}))
+        );
         for other in [
             fingerprint("u", Some("d"), &json!({"a": 1, "b": 2}), &json!({"readOnlyHint": true})),
             fingerprint("t", Some("e"), &json!({"a": 1, "b": 2}), &json!({"readOnlyHint": true})),

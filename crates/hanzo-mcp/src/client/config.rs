@@ -44,8 +44,8 @@ impl ServerConfig {
         }
     }
 
-    /// Identifies what the server is, for the cache of its lists. Values of variables and headers are left out: a new
-    /// token is not a new server.
+    /// Identifies what the server is, for the cache of its lists. Variables and values of headers are left out: a new token
+    /// is not a new server, and a variable that is passed on may not be set today.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &[u8]| {
@@ -56,8 +56,6 @@ impl ServerConfig {
         match &self.transport {
             TransportConfig::Stdio(stdio) => {
                 stdio.argv.iter().for_each(|word| add(word.as_encoded_bytes()));
-                add(b"env");
-                stdio.env.iter().for_each(|(name, _)| add(name.as_encoded_bytes()));
             }
             TransportConfig::Http(remote)
             | TransportConfig::Sse(remote)
@@ -181,7 +179,11 @@ impl RemoteConfig {
     pub(crate) fn parse(&self, schemes: &[&str]) -> Result<Url, String> {
         let url = Url::parse(&self.url).map_err(|error| format!("`url` is not an address: {error}"))?;
         if !schemes.contains(&url.scheme()) {
-            return Err(format!("`url` begins with `{}:`, not with `{}:`", url.scheme(), schemes.join(":` or `")));
+            return Err(format!(
+                "`url` begins with `{}:`, not with `{}:`",
+                url.scheme(),
+                schemes.join(":` or `")
+            ));
         }
         address::check(&url)?;
         self.header_map()?;
@@ -193,8 +195,9 @@ impl RemoteConfig {
         let header = |(name, value): &(String, SecretText)| {
             let parsed = HeaderName::try_from(name.as_str())
                 .map_err(|_| format!("`{name}` cannot be the name of a header"))?;
-            let mut value = HeaderValue::try_from(value.expose())
-                .map_err(|_| format!("the value of the header `{name}` has characters that headers cannot have"))?;
+            let mut value = HeaderValue::try_from(value.expose()).map_err(|_| {
+                format!("the value of the header `{name}` has characters that headers cannot have")
+            })?;
             value.set_sensitive(true);
             Ok((parsed, value))
         };
@@ -241,7 +244,10 @@ mod tests {
 
     fn stdio(words: &[&str]) -> ServerConfig {
         let argv = words.iter().map(OsString::from).collect();
-        ServerConfig::new("s", TransportConfig::Stdio(StdioConfig { argv, env: vec![("KEY".into(), "v".into())] }))
+        ServerConfig::new(
+            "s",
+            TransportConfig::Stdio(StdioConfig { argv, env: vec![("KEY".into(), "v".into())] }),
+        )
     }
 
     #[test]

@@ -41,7 +41,9 @@ pub fn fields(schema: &Value) -> Vec<Field> {
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let field = |(name, property): (&String, &Value)| {
-        let said = |key: &str| property.get(key).and_then(Value::as_str).map(|text| line(text, MOST_FIELD_DESCRIPTION));
+        let said = |key: &str| {
+            property.get(key).and_then(Value::as_str).map(|text| line(text, MOST_FIELD_DESCRIPTION))
+        };
         let title = said("title").unwrap_or_else(|| line(name, MOST_FIELD_DESCRIPTION));
         Field {
             name: name.clone(),
@@ -101,7 +103,9 @@ pub fn read(field: &Field, words: &str) -> Result<Option<Value>, String> {
     };
     let value = match &field.kind {
         FieldKind::Text => words.into(),
-        FieldKind::Integer => words.parse::<i64>().map_err(|_| "this is to be a whole number".to_owned())?.into(),
+        FieldKind::Integer => {
+            words.parse::<i64>().map_err(|_| "this is to be a whole number".to_owned())?.into()
+        }
         FieldKind::Number => {
             let number = words.parse::<f64>().map_err(|_| "this is to be a number".to_owned())?;
             serde_json::Number::from_f64(number).ok_or("this is to be a number")?.into()
@@ -113,7 +117,8 @@ pub fn read(field: &Field, words: &str) -> Result<Option<Value>, String> {
         },
         FieldKind::Choice(choices) => chosen(choices, words)?,
         FieldKind::Choices(choices) => {
-            let some: Result<Vec<Value>, String> = words.split(',').map(|word| chosen(choices, word.trim())).collect();
+            let some: Result<Vec<Value>, String> =
+                words.split(',').map(|word| chosen(choices, word.trim())).collect();
             some?.into()
         }
     };
@@ -148,7 +153,8 @@ mod tests {
             "share": {"type": "number"},
         }});
         let form = fields(&schema);
-        let said = |name: &str, words: &str| read(form.iter().find(|field| field.name == name).unwrap(), words);
+        let said =
+            |name: &str, words: &str| read(form.iter().find(|field| field.name == name).unwrap(), words);
         assert_eq!(form[0].question, "Name: yours");
         assert_eq!(said("name", " Ada "), Ok(Some(json!("Ada"))));
         assert!(said("name", "").is_err() && said("age", "old").is_err() && said("sure", "maybe").is_err());
@@ -158,6 +164,9 @@ mod tests {
         assert!(said("colour", "Blue").is_err());
         assert_eq!(said("sizes", "Small, l"), Ok(Some(json!(["s", "l"]))));
         assert_eq!(said("share", "0.5"), Ok(Some(json!(0.5))));
-        assert_eq!(with_defaults(&schema, &json!({"name": "A", "other": 1})), json!({"name": "A", "age": 30}));
+        assert_eq!(
+            with_defaults(&schema, &json!({"name": "A", "other": 1})),
+            json!({"name": "A", "age": 30})
+        );
     }
 }

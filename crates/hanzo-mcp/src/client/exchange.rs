@@ -7,9 +7,9 @@ use std::time::Duration;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::tool::OutputSink;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorData, GetPromptRequest,
-    GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, ReadResourceRequest,
-    ReadResourceRequestParams, RequestId, ServerPeerInfo, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorData,
+    GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses,
+    ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Map, Value};
@@ -87,7 +87,12 @@ impl Ask {
 
 impl Live {
     /// Asks, answers what the server asks back, and returns the result.
-    pub(crate) async fn ask(&self, mut ask: Ask, asking: &Asking, limit: Duration) -> Result<Value, McpError> {
+    pub(crate) async fn ask(
+        &self,
+        mut ask: Ask,
+        asking: &Asking,
+        limit: Duration,
+    ) -> Result<Value, McpError> {
         let _open = self.handler.begin(asking.thread);
         for round in 0..MOST_ROUNDS {
             let result = self.request(ask.request(), &ask.what(), asking, limit).await?;
@@ -139,7 +144,8 @@ impl Live {
 
     /// The result as JSON.
     pub(crate) fn value(&self, result: &ServerResult) -> Result<Value, McpError> {
-        serde_json::to_value(result).map_err(|error| self.protocol(format!("its answer cannot be read: {error}")))
+        serde_json::to_value(result)
+            .map_err(|error| self.protocol(format!("its answer cannot be read: {error}")))
     }
 
     async fn fulfil(
@@ -153,7 +159,8 @@ impl Live {
         }
         if requests.is_empty() {
             // It only wants to be asked again; not at once.
-            let pause = Duration::from_millis(50) * 2_u32.saturating_pow(u32::try_from(round).unwrap_or(u32::MAX));
+            let pause =
+                Duration::from_millis(50) * 2_u32.saturating_pow(u32::try_from(round).unwrap_or(u32::MAX));
             tokio::time::sleep(pause.min(Duration::from_secs(2))).await;
         }
         let mut responses = InputResponses::new();
@@ -190,9 +197,10 @@ impl Live {
     pub(crate) fn fault(&self, error: ServiceError) -> McpError {
         match error {
             ServiceError::McpError(error) => self.refused(&error),
-            ServiceError::TransportClosed => {
-                McpError::Gone { server: self.server.to_string(), reason: "the connection was closed".to_owned() }
-            }
+            ServiceError::TransportClosed => McpError::Gone {
+                server: self.server.to_string(),
+                reason: "the connection was closed".to_owned(),
+            },
             ServiceError::TransportSend(error) => {
                 McpError::Gone { server: self.server.to_string(), reason: clean(&error.to_string(), 1_000) }
             }

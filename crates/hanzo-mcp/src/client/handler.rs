@@ -12,9 +12,10 @@ use hanzo_protocol::tool::OutputSink;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, Role, Root,
-    RootsCapabilities, SamplingCapability, SamplingMessage, SamplingMessageContentBlock, UrlElicitationCapability,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability,
+    Implementation, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProgressToken, Role, Root, RootsCapabilities, SamplingCapability, SamplingMessage,
+    SamplingMessageContentBlock, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
@@ -22,7 +23,8 @@ use tokio::sync::{Notify, watch};
 
 use super::elicitation::with_defaults;
 use super::host::{
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, LogSink, Sampler, Sampling, SamplingTurn, Speaker,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, LogSink, Sampler, Sampling, SamplingTurn,
+    Speaker,
 };
 use super::text::{MOST_DESCRIPTION, clean, line};
 
@@ -94,7 +96,11 @@ impl Handler {
     }
 
     /// Progress under `token` goes to `sink`.
-    pub(crate) fn watch(self: &Arc<Self>, token: ProgressToken, sink: Option<Arc<dyn OutputSink>>) -> OpenProgress {
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        token: ProgressToken,
+        sink: Option<Arc<dyn OutputSink>>,
+    ) -> OpenProgress {
         if let Some(sink) = sink {
             self.calls().progress.insert(token.clone(), sink);
         }
@@ -122,7 +128,9 @@ impl Handler {
                 let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
                 (message, ElicitationForm::Fields(schema))
             }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, ElicitationForm::Url(url)),
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                (message, ElicitationForm::Url(url))
+            }
             _ => return ElicitResult::new(ElicitationAction::Decline),
         };
         let _open = self.question();
@@ -136,7 +144,9 @@ impl Handler {
             ElicitationAnswer::Accept(content) => {
                 let accepted = ElicitResult::new(ElicitationAction::Accept);
                 match form {
-                    ElicitationForm::Fields(schema) => accepted.with_content(with_defaults(&schema, &content)),
+                    ElicitationForm::Fields(schema) => {
+                        accepted.with_content(with_defaults(&schema, &content))
+                    }
                     ElicitationForm::Url(_) => accepted,
                 }
             }
@@ -185,7 +195,7 @@ fn turn(message: &SamplingMessage) -> SamplingTurn {
     SamplingTurn {
         speaker: match message.role {
             Role::Assistant => Speaker::Assistant,
-            _ => Speaker::User,
+            Role::User => Speaker::User,
         },
         text: message.content.clone().into_vec().iter().map(block).collect::<Vec<_>>().join("\n"),
     }

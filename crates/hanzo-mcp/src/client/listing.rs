@@ -148,7 +148,10 @@ fn named<T>(
                 notes.push(format!("a {what} whose name is empty or endless is left out"));
             }
             Some(name) if !seen.insert(name.to_owned()) => {
-                notes.push(format!("the {what} `{}` is listed twice; the first counts", line(name, MOST_NAME)));
+                notes.push(format!(
+                    "the {what} `{}` is listed twice; the first counts",
+                    line(name, MOST_NAME)
+                ));
             }
             Some(name) => made.push(make(&entry, name.to_owned())),
             None => notes.push(format!("a {what} without a name is left out")),
@@ -205,7 +208,8 @@ mod tests {
     async fn all(answers: Vec<Value>) -> (Vec<Value>, Vec<String>) {
         let mut notes = Vec::new();
         let mut answers = answers.into_iter().cycle();
-        let found = pages("tools", &mut notes, |_| std::future::ready(Ok(answers.next().unwrap_or_default()))).await;
+        let found =
+            pages("tools", &mut notes, |_| std::future::ready(Ok(answers.next().unwrap_or_default()))).await;
         (found.unwrap(), notes)
     }
 
@@ -223,7 +227,10 @@ mod tests {
     #[test]
     fn what_has_no_name_or_the_same_is_left_out_and_said() {
         let mut notes = Vec::new();
-        let listed = tools(vec![json!({"name": "a"}), json!({}), json!(5), json!({"name": ""}), json!({"name": "a"})], &mut notes);
+        let listed = tools(
+            vec![json!({"name": "a"}), json!({}), json!(5), json!({"name": ""}), json!({"name": "a"})],
+            &mut notes,
+        );
         assert_eq!(listed.len(), 1);
         assert_eq!(notes.len(), 4, "{notes:?}");
     }

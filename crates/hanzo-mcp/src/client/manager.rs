@@ -58,7 +58,8 @@ impl ManagerParts {
 
 /// What servers share.
 pub(crate) struct Shared {
-    pub(crate) spawner: Arc<dyn Spawner>,
+    /// Given up when the manager ends, for what it started ends with it.
+    spawner: Mutex<Option<Arc<dyn Spawner>>>,
     pub(crate) cache: ListCache,
     pub(crate) roots: Vec<(String, String)>,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
@@ -88,6 +89,15 @@ impl Shared {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What starts programs, until the manager ends.
+    pub(crate) fn spawner(&self) -> Option<Arc<dyn Spawner>> {
+        self.spawner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn give_up_spawner(&self) {
+        drop(self.spawner.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Offers the tools of a server.
     pub(crate) fn publish(&self, index: usize, listing: &Listing) {
         let mut board = self.board();
@@ -102,7 +112,9 @@ impl Shared {
             let Some(offered) = board.names.name_of(&ToolRef::new(name, &raw.name)) else { continue };
             match RemoteTool::new(offered, raw, &server, &self.approvals) {
                 Ok(tool) => tools.push(Arc::new(tool)),
-                Err(reason) => faults.push(format!("the tool `{}` is left out: {reason}", line(&raw.name, 100))),
+                Err(reason) => {
+                    faults.push(format!("the tool `{}` is left out: {reason}", line(&raw.name, 100)));
+                }
             }
         }
         let before = &board.tools[index];
@@ -137,7 +149,7 @@ impl Manager {
             Some((uri.to_string(), name))
         };
         let shared = Arc::new(Shared {
-            spawner,
+            spawner: Mutex::new(Some(spawner)),
             cache: ListCache::new(data.as_ref().map(|data| data.join("lists"))),
             roots: roots.into_iter().filter_map(root).collect(),
             elicitor,
@@ -229,7 +241,11 @@ impl Manager {
             status.notes.extend(notes(index));
             let shared = board.collisions.iter().filter(|collision| collision.renamed.server == status.name);
             status.notes.extend(shared.map(|collision| {
-                format!("`{}` is offered as `{}`: the other name is taken", line(&collision.renamed.tool, 100), collision.given)
+                format!(
+                    "`{}` is offered as `{}`: the other name is taken",
+                    line(&collision.renamed.tool, 100),
+                    collision.given
+                )
             }));
             status
         });
@@ -239,11 +255,12 @@ impl Manager {
     /// What programs are told about servers (seed 002, `GET /api/mcp/servers`): `{configured, connected}`.
     pub fn report(&self) -> Value {
         let tools = self.tools();
-        let connected = self.servers.iter().filter(|server| server.phase() == Phase::Connected).map(|server| {
-            let own = tools.iter().filter(|tool| tool.server() == server.config.name);
-            let names: Vec<String> = own.map(|tool| tool.raw().name.clone()).collect();
-            result::connected(&server.config.name, &names, true)
-        });
+        let connected =
+            self.servers.iter().filter(|server| server.phase() == Phase::Connected).map(|server| {
+                let own = tools.iter().filter(|tool| tool.server() == server.config.name);
+                let names: Vec<String> = own.map(|tool| tool.raw().name.clone()).collect();
+                result::connected(&server.config.name, &names, true)
+            });
         let configured: Vec<Value> = self
             .servers
             .iter()
@@ -255,13 +272,15 @@ impl Manager {
     /// The prompts of all servers, as commands.
     pub fn prompts(&self) -> Vec<PromptCommand> {
         let mut names = NameMap::new();
-        let listed: Vec<_> = self.servers.iter().filter_map(|server| Some((server, server.listing()?))).collect();
+        let listed: Vec<_> =
+            self.servers.iter().filter_map(|server| Some((server, server.listing()?))).collect();
         let refs = listed.iter().flat_map(|(server, listing)| {
             listing.prompts.iter().map(|prompt| ToolRef::new(&server.config.name, &prompt.name))
         });
         names.extend(refs.collect::<Vec<_>>());
         let commands = listed.iter().flat_map(|(server, listing)| {
-            let name = |prompt: &str| names.name_of(&ToolRef::new(&server.config.name, prompt)).map(str::to_owned);
+            let name =
+                |prompt: &str| names.name_of(&ToolRef::new(&server.config.name, prompt)).map(str::to_owned);
             listing.prompts.iter().filter_map(move |prompt| {
                 Some(PromptCommand {
                     command: name(&prompt.name)?,
@@ -276,7 +295,8 @@ impl Manager {
     /// The text of a prompt, by the name of its command.
     pub async fn prompt(&self, command: &str, typed: &str) -> Result<String, McpError> {
         let found = self.prompts().into_iter().find(|prompt| prompt.command == command);
-        let found = found.ok_or_else(|| McpError::Unknown(format!("no MCP server has the prompt `{command}`")))?;
+        let found =
+            found.ok_or_else(|| McpError::Unknown(format!("no MCP server has the prompt `{command}`")))?;
         let server = self.server(&found.server)?;
         let protocol = |reason| McpError::Protocol { server: found.server.clone(), reason };
         let arguments = arguments(&found.prompt, typed).map_err(McpError::Unknown)?;
@@ -291,7 +311,8 @@ impl Manager {
     /// Reads a resource.
     pub async fn resource(&self, server: &str, uri: &str) -> Result<ResourceContent, McpError> {
         let found = self.server(server)?;
-        let answer = found.ask(Ask::Resource(ReadResourceRequestParams::new(uri)), &Asking::default()).await?;
+        let answer =
+            found.ask(Ask::Resource(ReadResourceRequestParams::new(uri)), &Asking::default()).await?;
         result::resource(&answer).map_err(|reason| McpError::Protocol { server: server.to_owned(), reason })
     }
 
@@ -323,10 +344,18 @@ impl Manager {
     pub async fn shutdown(&self) {
         self.stop.cancel();
         let _ = tokio::time::timeout(FAREWELL, self.tasks.wait()).await;
+        self.shared.give_up_spawner();
     }
 
     fn server(&self, name: &str) -> Result<&Arc<Server>, McpError> {
         let found = self.servers.iter().find(|server| server.config.name == name);
         found.ok_or_else(|| McpError::Unknown(format!("there is no MCP server `{name}`")))
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // Tools that are still held by somebody do not keep the programs alive.
+        self.shared.give_up_spawner();
     }
 }

@@ -25,7 +25,9 @@ pub mod text;
 mod tool;
 mod transport;
 
-pub use config::{Reachable, RemoteConfig, SecretText, ServerConfig, ServerTrust, StdioConfig, TransportConfig};
+pub use config::{
+    Reachable, RemoteConfig, SecretText, ServerConfig, ServerTrust, StdioConfig, TransportConfig,
+};
 pub use fault::McpError;
 pub use listing::{Listing, PromptArgument, PromptInfo, RawTool, ResourceInfo};
 pub use manager::{Manager, ManagerParts};

@@ -38,7 +38,8 @@ pub(crate) fn arguments(prompt: &PromptInfo, typed: &str) -> Result<Map<String, 
     let mut found = Map::new();
     let mut plain = Vec::new();
     for word in words(typed) {
-        let named = word.split_once('=').filter(|(name, _)| prompt.arguments.iter().any(|known| known.name == *name));
+        let named =
+            word.split_once('=').filter(|(name, _)| prompt.arguments.iter().any(|known| known.name == *name));
         match named {
             Some((name, value)) => {
                 found.insert(name.to_owned(), value.into());
@@ -46,8 +47,12 @@ pub(crate) fn arguments(prompt: &PromptInfo, typed: &str) -> Result<Map<String, 
             None => plain.push(word),
         }
     }
-    let open: Vec<&str> =
-        prompt.arguments.iter().map(|known| known.name.as_str()).filter(|name| !found.contains_key(*name)).collect();
+    let open: Vec<&str> = prompt
+        .arguments
+        .iter()
+        .map(|known| known.name.as_str())
+        .filter(|name| !found.contains_key(*name))
+        .collect();
     let mut plain = plain.into_iter();
     for (place, name) in open.iter().enumerate() {
         let value = if place + 1 == open.len() {
@@ -75,13 +80,12 @@ fn words(typed: &str) -> Vec<String> {
     for c in typed.chars() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '"' | '\'') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
@@ -94,7 +98,8 @@ mod tests {
     use crate::client::listing::PromptArgument;
 
     fn prompt() -> PromptInfo {
-        let argument = |name: &str, required| PromptArgument { name: name.into(), description: None, required };
+        let argument =
+            |name: &str, required| PromptArgument { name: name.into(), description: None, required };
         PromptInfo {
             name: "p".into(),
             description: None,

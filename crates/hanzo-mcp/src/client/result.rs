@@ -40,15 +40,23 @@ impl Gathered {
             "image" => self.attach(said("mimeType"), said("data"), None),
             "audio" => {
                 let size = said("data").len() / 4 * 3;
-                self.texts.push(format!("[a recording, {}, about {size} bytes, is not shown]", line(said("mimeType"), 80)));
+                self.texts.push(format!(
+                    "[a recording, {}, about {size} bytes, is not shown]",
+                    line(said("mimeType"), 80)
+                ));
             }
             "resource" => self.resource(&block["resource"]),
             "resource_link" => {
-                let about = block.get("description").and_then(Value::as_str).map(|text| format!(": {}", line(text, 300)));
+                let about = block
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .map(|text| format!(": {}", line(text, 300)));
                 let uri = line(said("uri"), 500);
                 self.texts.push(format!("[resource {uri}{}]", about.unwrap_or_default()));
             }
-            other => self.texts.push(format!("[content of the unknown type `{}` is not shown]", line(other, 40))),
+            other => {
+                self.texts.push(format!("[content of the unknown type `{}` is not shown]", line(other, 40)));
+            }
         }
     }
 
@@ -57,7 +65,9 @@ impl Gathered {
         let uri = line(said("uri").unwrap_or_default(), 500);
         match (said("text"), said("blob")) {
             (Some(text), _) => self.texts.push(format!("[resource {uri}]\n{text}")),
-            (None, Some(blob)) => self.attach(said("mimeType").unwrap_or("application/octet-stream"), blob, Some(uri)),
+            (None, Some(blob)) => {
+                self.attach(said("mimeType").unwrap_or("application/octet-stream"), blob, Some(uri));
+            }
             (None, None) => self.texts.push(format!("[resource {uri} is empty]")),
         }
     }
@@ -90,8 +100,14 @@ pub(crate) fn tool_result(name: &str, context: &ToolContext, result: &Value) -> 
     }
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
     if let Some(structured) = structured {
-        // Servers are asked to say the same in text; only what they did not say is added.
-        let said = gathered.texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == *structured));
+        // Servers are asked to say the same in text; only what they did not say is added. Many wrap what is no object.
+        let wrapped = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("result"));
+        let says = |text: &String| {
+            let value = serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+            value == *structured
+                || wrapped.is_some_and(|inner| *inner == value || inner.as_str() == Some(text))
+        };
+        let said = gathered.texts.iter().any(says);
         if !said {
             gathered.texts.push(structured.to_string());
         }
@@ -99,7 +115,8 @@ pub(crate) fn tool_result(name: &str, context: &ToolContext, result: &Value) -> 
     let Gathered { texts, attachments } = gathered;
     let mut output = texts.join("\n");
     if output.is_empty() {
-        output = if attachments.is_empty() { "(no output)" } else { "(see the attached images)" }.to_owned();
+        let nothing = if attachments.is_empty() { "(no output)" } else { "(see the attached images)" };
+        nothing.clone_into(&mut output);
     }
     let failed = result.get("isError") == Some(&Value::Bool(true));
     let meta = Meta::new(name, "call", context.trace);
@@ -213,7 +230,14 @@ mod tests {
         assert!(!result.is_error);
         assert_eq!(result.attachments.len(), 2);
         assert_eq!(result.taint, Some(Taint::Mcp));
-        for part in ["hello", "[resource x://a]\ninside", "not valid base64", "x://c: linked", "hologram", r#"{"answer":42}"#] {
+        for part in [
+            "hello",
+            "[resource x://a]\ninside",
+            "not valid base64",
+            "x://c: linked",
+            "hologram",
+            r#"{"answer":42}"#,
+        ] {
             assert!(result.output.contains(part), "{part} in {}", result.output);
         }
         assert_eq!(result.envelope.unwrap()["data"]["structuredContent"]["answer"], 42);
@@ -225,6 +249,9 @@ mod tests {
             "content": [{"type": "text", "text": "{\"a\": 1}"}], "structuredContent": {"a": 1},
         }));
         assert_eq!(result.output, "{\"a\": 1}");
+        let wrapped =
+            json!({"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": "5"}});
+        assert_eq!(done(&wrapped).output, "5");
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub struct Repaired {
 
 /// Repairs the schema of a tool's arguments. The error says why nothing can be made of it.
 pub fn repair(schema: Option<&Value>) -> Result<Repaired, String> {
-    let mut work = Work { root: schema.unwrap_or(&Value::Null), notes: Vec::new(), open: Vec::new(), room: MOST_BYTES };
+    let mut work =
+        Work { root: schema.unwrap_or(&Value::Null), notes: Vec::new(), open: Vec::new(), room: MOST_BYTES };
     let root = match schema {
         None | Some(Value::Null | Value::Bool(true)) => {
             work.note("$", "there is no schema; any arguments are taken");
@@ -102,7 +103,10 @@ impl Work<'_> {
     fn reference(&mut self, map: &Map<String, Value>, target: &str, path: &str, depth: usize) -> Value {
         let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)).cloned();
         let Some(found) = found else {
-            self.note(path, "refers to something outside the schema, which is not fetched; anything is taken here");
+            self.note(
+                path,
+                "refers to something outside the schema, which is not fetched; anything is taken here",
+            );
             return without_reference(map);
         };
         if self.open.iter().any(|open| open == target) {
@@ -165,11 +169,20 @@ impl Work<'_> {
                     self.note(&here, "a name, not a list of names");
                     required.push(name.as_str().into());
                 }
-                // Said about a property it was read by the object above; said about the whole it means nothing.
-                ("required", _) => {}
-                ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains" | "propertyNames", inner)
-                    if inner.is_object() =>
-                {
+                // `required` said about a property was read by the object above; about the whole it means nothing, and the
+                // others mean nothing to a model.
+                ("required" | "$schema" | "$id" | "$comment" | "$anchor", _) => {}
+                (
+                    "items"
+                    | "additionalProperties"
+                    | "not"
+                    | "if"
+                    | "then"
+                    | "else"
+                    | "contains"
+                    | "propertyNames",
+                    inner,
+                ) if inner.is_object() => {
                     made.insert(key.clone(), self.schema(inner, &here, depth + 1));
                 }
                 ("oneOf" | "anyOf" | "allOf" | "prefixItems" | "items", Value::Array(inner)) => {
@@ -183,11 +196,12 @@ impl Work<'_> {
                 ("patternProperties" | "dependentSchemas", Value::Object(inner)) => {
                     let inner: Map<String, Value> = inner
                         .iter()
-                        .map(|(name, inner)| (name.clone(), self.schema(inner, &format!("{here}.{name}"), depth + 1)))
+                        .map(|(name, inner)| {
+                            (name.clone(), self.schema(inner, &format!("{here}.{name}"), depth + 1))
+                        })
                         .collect();
                     made.insert(key.clone(), inner.into());
                 }
-                ("$schema" | "$id" | "$comment" | "$anchor", _) => {}
                 _ => {
                     made.insert(key.clone(), value.clone());
                 }
@@ -245,7 +259,9 @@ impl Work<'_> {
     fn infer(&mut self, made: &mut Map<String, Value>, path: &str) {
         if !made.contains_key("type") {
             let all = |test: fn(&Value) -> bool| {
-                made.get("enum").and_then(Value::as_array).is_some_and(|all| !all.is_empty() && all.iter().all(test))
+                made.get("enum")
+                    .and_then(Value::as_array)
+                    .is_some_and(|all| !all.is_empty() && all.iter().all(test))
             };
             let kind = match () {
                 () if made.contains_key("properties") => Some("object"),
@@ -278,8 +294,8 @@ mod tests {
 
     use super::*;
 
-    fn repaired(schema: Value) -> Repaired {
-        repair(Some(&schema)).unwrap()
+    fn repaired(schema: &Value) -> Repaired {
+        repair(Some(schema)).unwrap()
     }
 
     #[test]
@@ -294,13 +310,13 @@ mod tests {
             "required": ["a"],
             "additionalProperties": false,
         });
-        let done = repaired(schema.clone());
+        let done = repaired(&schema);
         assert_eq!((done.schema, done.notes), (schema, vec![]));
     }
 
     #[test]
     fn required_on_a_property_belongs_in_the_list() {
-        let done = repaired(json!({
+        let done = repaired(&json!({
             "type": "object",
             "properties": {
                 "a": {"type": "string", "required": true},
@@ -314,26 +330,32 @@ mod tests {
         assert_eq!(required, [json!("a"), json!("c")]);
         assert!(done.schema["properties"]["a"].get("required").is_none());
         assert_eq!(done.notes.len(), 2, "{:?}", done.notes);
-        assert_eq!(repaired(json!({"properties": {}, "required": true})).schema.get("required"), None);
-        assert_eq!(repaired(json!({"properties": {"x": {}}, "required": "x"})).schema["required"], json!(["x"]));
+        assert_eq!(repaired(&json!({"properties": {}, "required": true})).schema.get("required"), None);
+        assert_eq!(
+            repaired(&json!({"properties": {"x": {}}, "required": "x"})).schema["required"],
+            json!(["x"])
+        );
     }
 
     #[test]
     fn missing_and_misspelt_types_are_put_right_where_they_are_clear() {
-        let done = repaired(json!({"properties": {
+        let done = repaired(&json!({"properties": {
             "a": {"type": "str"}, "b": {"type": "Integer"}, "c": {"properties": {}}, "d": {"enum": ["x"]},
             "e": {"type": "list"}, "f": {"type": "whatever"}, "g": {},
         }}));
         let kind = |name: &str| done.schema["properties"][name]["type"].clone();
         assert_eq!(done.schema["type"], "object");
-        assert_eq!(["a", "b", "c", "d", "e"].map(kind), ["string", "integer", "object", "string", "array"].map(Value::from));
+        assert_eq!(
+            ["a", "b", "c", "d", "e"].map(kind),
+            ["string", "integer", "object", "string", "array"].map(Value::from)
+        );
         assert_eq!((kind("f"), kind("g")), (Value::Null, Value::Null), "these could be anything");
         assert_eq!(done.schema["properties"]["e"]["items"], json!({}));
     }
 
     #[test]
     fn references_are_put_in_place_and_nothing_is_fetched() {
-        let done = repaired(json!({
+        let done = repaired(&json!({
             "type": "object",
             "properties": {
                 "a": {"$ref": "#/$defs/Name", "description": "the first"},
@@ -349,7 +371,7 @@ mod tests {
         assert_eq!(properties["a"], json!({"type": "string", "description": "the first"}));
         assert_eq!(properties["b"], json!({}));
         assert_eq!(properties["c"]["properties"]["left"], json!({}));
-        assert!(!done.schema.to_string().contains("$"), "{}", done.schema);
+        assert!(!done.schema.to_string().contains('$'), "{}", done.schema);
         assert_eq!(done.notes.len(), 2, "{:?}", done.notes);
     }
 
@@ -358,9 +380,13 @@ mod tests {
         let mut definitions = Map::new();
         for level in 0..40 {
             let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
-            definitions.insert(format!("d{level}"), json!({"type": "object", "properties": {"a": next, "b": next, "c": next}}));
+            definitions.insert(
+                format!("d{level}"),
+                json!({"type": "object", "properties": {"a": next, "b": next, "c": next}}),
+            );
         }
-        let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
+        let schema =
+            json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
         match repair(Some(&schema)) {
             Ok(done) => assert!(done.schema.to_string().len() <= MOST_BYTES),
             Err(reason) => assert!(reason.contains("larger"), "{reason}"),
@@ -379,12 +405,21 @@ mod tests {
         let leaf = prop_oneof![
             any::<bool>().prop_map(Value::from),
             any::<i32>().prop_map(Value::from),
-            prop_oneof![Just("object"), Just("str"), Just("#/properties"), Just("#"), Just("x")].prop_map(Value::from),
+            prop_oneof![Just("object"), Just("str"), Just("#/properties"), Just("#"), Just("x")]
+                .prop_map(Value::from),
             Just(Value::Null),
         ];
         let keys = prop_oneof![
-            Just("type"), Just("properties"), Just("required"), Just("items"), Just("$ref"), Just("anyOf"), Just("enum"),
-            Just("x"), Just("$defs"), Just("description"),
+            Just("type"),
+            Just("properties"),
+            Just("required"),
+            Just("items"),
+            Just("$ref"),
+            Just("anyOf"),
+            Just("enum"),
+            Just("x"),
+            Just("$defs"),
+            Just("description"),
         ];
         leaf.prop_recursive(5, 60, 5, move |inner| {
             prop_oneof![

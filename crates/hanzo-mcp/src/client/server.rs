@@ -32,7 +32,7 @@ const PAUSES: (u64, u64) = (500, 60_000);
 /// After so many failures in a row a server is tried again only when somebody wants it.
 const MOST_ATTEMPTS: u32 = 10;
 /// A server that lived this long failed for another reason than the last one.
-const LIVED: Duration = Duration::from_secs(60);
+const LIVED: Duration = Duration::from_mins(1);
 /// How long a call that lost its server waits to hear how that ended.
 const LAST_WORDS: Duration = Duration::from_millis(800);
 /// How long a server has to end by itself.
@@ -173,7 +173,8 @@ impl Server {
             let pause = (!is_final && backoff.attempt() < MOST_ATTEMPTS).then(|| backoff.next_delay());
             self.pause(pause, wanted, &stop).await;
         }
-        let gone = McpError::Gone { server: self.config.name.clone(), reason: "it is not used any more".to_owned() };
+        let gone =
+            McpError::Gone { server: self.config.name.clone(), reason: "it is not used any more".to_owned() };
         self.fail(gone, failures + 1);
     }
 
@@ -226,7 +227,8 @@ impl Server {
                 reason: "it does not say what it is".to_owned(),
             });
         };
-        let live = Live { server: self.config.name.as_str().into(), peer: service.peer().clone(), handler, info };
+        let live =
+            Live { server: self.config.name.as_str().into(), peer: service.peer().clone(), handler, info };
         let end = service.cancellation_token();
         let mut ended = std::pin::pin!(service.waiting());
         let mut is_over = false;
@@ -244,7 +246,8 @@ impl Server {
             end.cancel();
             let _ = tokio::time::timeout(FAREWELL, ended).await;
         }
-        if let (Some(McpError::Gone { reason, .. }), Some(process), Some(tail)) = (&mut reason, &mut process, &tail)
+        if let (Some(McpError::Gone { reason, .. }), Some(process), Some(tail)) =
+            (&mut reason, &mut process, &tail)
             && let Some(words) = last_words(process.as_mut(), tail).await
         {
             *reason = words;
@@ -253,23 +256,27 @@ impl Server {
     }
 
     async fn start(&self, starting: &Arc<Semaphore>, handler: &Arc<Handler>) -> Result<Connected, McpError> {
+        let ended = || McpError::Gone {
+            server: self.config.name.clone(),
+            reason: "it is not used any more".to_owned(),
+        };
+        let spawner = self.shared.spawner().ok_or_else(ended)?;
         // A machine that starts fifty programs at once does nothing else; one that hangs must not hold up the others.
         let permit = Arc::clone(starting).acquire_owned().await.ok();
         let release = tokio::spawn(async move {
             tokio::time::sleep(STARTING).await;
             drop(permit);
         });
-        let way = Way {
-            config: &self.config,
-            spawner: &self.shared.spawner,
-            handler,
-            log: self.shared.log.as_ref(),
-        };
+        let way = Way { config: &self.config, spawner: &spawner, handler, log: self.shared.log.as_ref() };
         let limit = self.config.timeout;
         let connected = tokio::time::timeout(limit, connect(&way)).await;
         release.abort();
         connected.unwrap_or_else(|_| {
-            Err(McpError::Timeout { server: self.config.name.clone(), what: "our greeting".to_owned(), limit })
+            Err(McpError::Timeout {
+                server: self.config.name.clone(),
+                what: "our greeting".to_owned(),
+                limit,
+            })
         })
     }
 
@@ -339,7 +346,8 @@ impl Server {
             Link::Down(_, number) => seen != Some(*number),
             Link::Waiting => false,
         });
-        let silent = || McpError::Timeout { server: self.config.name.clone(), what: "our greeting".to_owned(), limit };
+        let silent =
+            || McpError::Timeout { server: self.config.name.clone(), what: "our greeting".to_owned(), limit };
         let settled = tokio::time::timeout(limit, settled).await.map_err(|_| silent())?;
         match settled.map(|link| link.clone()) {
             Ok(Link::Up(live)) => Ok(live),
@@ -351,7 +359,11 @@ impl Server {
     /// Asks the server something.
     pub(crate) async fn ask(&self, ask: Ask, asking: &Asking) -> Result<Value, McpError> {
         let limit = self.config.timeout;
-        let busy = || McpError::Timeout { server: self.config.name.clone(), what: "earlier calls".to_owned(), limit };
+        let busy = || McpError::Timeout {
+            server: self.config.name.clone(),
+            what: "earlier calls".to_owned(),
+            limit,
+        };
         let permit = tokio::time::timeout(limit, self.permits.acquire()).await;
         let _permit = permit.map_err(|_| busy())?.map_err(|_| busy())?;
         let live = self.live().await?;
@@ -389,7 +401,8 @@ async fn listen(live: &Live) {
     let capabilities = &live.info.capabilities;
     let says = |changes: Option<bool>| changes == Some(true);
     let mut filter = SubscriptionFilter::new();
-    filter.tools_list_changed = capabilities.tools.as_ref().and_then(|tools| tools.list_changed).filter(|says| *says);
+    filter.tools_list_changed =
+        capabilities.tools.as_ref().and_then(|tools| tools.list_changed).filter(|says| *says);
     filter.prompts_list_changed =
         capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed).filter(|says| *says);
     filter.resources_list_changed =

@@ -50,7 +50,12 @@ impl RemoteTool {
                 description: format!("[MCP:{from}] {}", clean(about, MOST_DESCRIPTION)),
                 parameters,
             },
-            fingerprint: fingerprint(&raw.name, raw.description.as_deref(), &raw.input_schema, &raw.annotations),
+            fingerprint: fingerprint(
+                &raw.name,
+                raw.description.as_deref(),
+                &raw.input_schema,
+                &raw.annotations,
+            ),
             server: Arc::clone(server),
             approvals: Arc::clone(approvals),
             raw: raw.clone(),

@@ -58,7 +58,8 @@ pub(super) fn client(remote: &RemoteConfig, url: &Url, timeout: Duration) -> Res
 
 /// Follows a server to another place of its own and nowhere else: what is sent belongs to the origin that was configured.
 fn hop(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let keeps_method =
+        matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let from = attempt.previous().last();
     let same = from.is_some_and(|from| from.origin() == attempt.url().origin());
     if !keeps_method || !same {

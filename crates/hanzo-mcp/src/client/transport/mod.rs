@@ -15,9 +15,7 @@ use futures_util::Sink;
 use hanzo_protocol::spawn::{Process, Spawner};
 use rmcp::ClientLifecycleMode;
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
-use rmcp::service::{
-    ClientInitializeError, ClientServiceExt as _, RoleClient, RunningService,
-};
+use rmcp::service::{ClientInitializeError, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::transport::IntoTransport;
 
 use super::config::{ServerConfig, TransportConfig};
@@ -87,30 +85,35 @@ pub(crate) async fn connect(way: &Way<'_>) -> Result<Connected, McpError> {
 async fn attempt(way: &Way<'_>, greeting: Greeting) -> Result<Connected, McpError> {
     match &way.config.transport {
         TransportConfig::Stdio(config) => stdio::connect(way, config, greeting).await,
-        TransportConfig::Http(remote) => {
-            let transport = http::transport(way, remote)?;
-            way.greet(transport, greeting).await.map(way.remote()).map_err(|error| way.fault(&error))
+        TransportConfig::Http(config) => {
+            let transport = http::transport(way, config)?;
+            way.greet(transport, greeting).await.map(remote).map_err(|error| way.fault(&error))
         }
-        TransportConfig::Sse(remote) => {
-            let transport = http::transport(way, remote)?;
+        TransportConfig::Sse(config) => {
+            let transport = http::transport(way, config)?;
             match way.greet(transport, greeting).await {
-                Ok(service) => Ok(way.remote()(service)),
+                Ok(service) => Ok(remote(service)),
                 Err(error) if error.is_authorization_required() => Err(way.fault(&error)),
                 Err(newer) => {
-                    let pair = sse::open(way, remote).await;
+                    let pair = sse::open(way, config).await;
                     let pair = pair.map_err(|older| {
                         way.unreachable(&format!("{older} (and as Streamable HTTP: {})", chain(&newer)))
                     })?;
                     // That transport is older than any other greeting.
-                    way.greet(pair, Greeting::Older).await.map(way.remote()).map_err(|error| way.fault(&error))
+                    way.greet(pair, Greeting::Older).await.map(remote).map_err(|error| way.fault(&error))
                 }
             }
         }
-        TransportConfig::WebSocket(remote) => {
-            let pair = websocket::open(way, remote).await.map_err(|reason| way.unreachable(&reason))?;
-            way.greet(pair, greeting).await.map(way.remote()).map_err(|error| way.fault(&error))
+        TransportConfig::WebSocket(config) => {
+            let pair = websocket::open(way, config).await.map_err(|reason| way.unreachable(&reason))?;
+            way.greet(pair, greeting).await.map(remote).map_err(|error| way.fault(&error))
         }
     }
+}
+
+/// A server that is no program of ours.
+fn remote(service: RunningService<RoleClient, Shared>) -> Connected {
+    Connected { service, process: None, tail: None }
 }
 
 impl Way<'_> {
@@ -124,10 +127,6 @@ impl Way<'_> {
         E: Error + Send + Sync + 'static,
     {
         Shared(Arc::clone(self.handler)).serve_with_lifecycle(transport, greeting.into()).await
-    }
-
-    fn remote(&self) -> impl Fn(RunningService<RoleClient, Shared>) -> Connected + use<> {
-        |service| Connected { service, process: None, tail: None }
     }
 
     fn unreachable(&self, reason: &str) -> McpError {

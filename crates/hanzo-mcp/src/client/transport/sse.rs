@@ -25,8 +25,7 @@ const FIRST_EVENT: Duration = Duration::from_secs(10);
 pub(super) async fn open(way: &Way<'_>, remote: &RemoteConfig) -> Result<(Out, In), String> {
     let url = remote.parse(&["http", "https"])?;
     let client = super::http::client(remote, &url, way.config.timeout)?;
-    let headers: HeaderMap<HeaderValue> =
-        remote.header_map()?.into_iter().collect::<HeaderMap<_>>();
+    let headers: HeaderMap<HeaderValue> = remote.header_map()?.into_iter().collect::<HeaderMap<_>>();
     let asked = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream").send();
     let answer = asked.await.map_err(|error| super::chain(&error.without_url()))?;
     if !answer.status().is_success() {
@@ -39,7 +38,8 @@ pub(super) async fn open(way: &Way<'_>, remote: &RemoteConfig) -> Result<(Out, I
     let (frames, mut incoming) = mpsc::channel(WAITING);
     tokio::spawn(read(answer, frames));
     let first = tokio::time::timeout(FIRST_EVENT, incoming.recv()).await;
-    let first = first.map_err(|_| "it does not say where messages go")?.ok_or("its event stream ended at once")?;
+    let first =
+        first.map_err(|_| "it does not say where messages go")?.ok_or("its event stream ended at once")?;
     if first.event.as_deref() != Some("endpoint") {
         return Err("its event stream does not begin with an endpoint".to_owned());
     }
@@ -48,7 +48,9 @@ pub(super) async fn open(way: &Way<'_>, remote: &RemoteConfig) -> Result<(Out, I
         loop {
             let frame = incoming.recv().await?;
             let is_message = frame.event.as_deref().is_none_or(|event| event == "message");
-            if let (true, Ok(message)) = (is_message, serde_json::from_str::<ServerJsonRpcMessage>(&frame.data)) {
+            if let (true, Ok(message)) =
+                (is_message, serde_json::from_str::<ServerJsonRpcMessage>(&frame.data))
+            {
                 return Some((message, incoming));
             }
         }
@@ -120,7 +122,13 @@ mod tests {
         let url = Url::parse("https://a.test:8443/sse?key=1").unwrap();
         assert_eq!(endpoint(&url, "/messages?s=1").unwrap().as_str(), "https://a.test:8443/messages?s=1");
         assert_eq!(endpoint(&url, " messages ").unwrap().path(), "/messages");
-        for other in ["https://b.test/m", "//b.test/m", "http://a.test:8443/m", "https://a.test/m", "file:///etc/passwd"] {
+        for other in [
+            "https://b.test/m",
+            "//b.test/m",
+            "http://a.test:8443/m",
+            "https://a.test/m",
+            "file:///etc/passwd",
+        ] {
             assert!(endpoint(&url, other).unwrap_err().contains("another origin"), "{other}");
         }
     }

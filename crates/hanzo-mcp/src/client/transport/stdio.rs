@@ -11,6 +11,7 @@ use rmcp::service::{ClientInitializeError, RoleClient};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
 
 use super::{Connected, Greeting, Way};
 use crate::client::MOST_MESSAGE_BYTES;
@@ -21,16 +22,22 @@ use crate::client::text::line;
 
 /// How much of what a server writes to standard error is kept.
 const MOST_TAIL: usize = 4 * 1024;
+/// How long the last of its errors are waited for after a program ended. Something it left behind may hold the stream open.
+const LAST_LINES: Duration = Duration::from_millis(200);
 /// How long the end of a program is waited for after its streams ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The end of what a server wrote to standard error.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(Mutex<VecDeque<u8>>);
+pub(crate) struct Tail {
+    kept: Mutex<VecDeque<u8>>,
+    /// Nothing more will come.
+    ended: CancellationToken,
+}
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
         let surplus = kept.len().saturating_sub(MOST_TAIL);
         kept.drain(..surplus);
@@ -38,7 +45,7 @@ impl Tail {
 
     /// The last lines, in one.
     pub(crate) fn text(&self) -> Option<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -56,7 +63,8 @@ pub(super) async fn connect(
     let mut request = SpawnRequest::new(config.argv.iter().cloned());
     request.env.clone_from(&config.env);
     request.streams = Streams::Pipes { stdin: Stdin::Pipe };
-    let mut process = way.spawner.spawn(request).await.map_err(|error| way.unreachable(&error.to_string()))?;
+    let mut process =
+        way.spawner.spawn(request).await.map_err(|error| way.unreachable(&error.to_string()))?;
     let streams = process.streams();
     let lost = |error: io::Error| way.unreachable(&format!("its streams cannot be used: {error}"));
     let missing = || io::Error::other("they were not made");
@@ -67,13 +75,16 @@ pub(super) async fn connect(
         let errors = reader(errors).map_err(lost)?;
         tokio::spawn(listen(errors, Arc::clone(&tail), way.log.cloned(), way.config.name.clone()));
     }
-    let transport = AsyncRwTransport::<RoleClient, _, _>::new(read, write).with_max_line_length(MOST_MESSAGE_BYTES);
+    let transport =
+        AsyncRwTransport::<RoleClient, _, _>::new(read, write).with_max_line_length(MOST_MESSAGE_BYTES);
     match way.greet(transport, greeting).await {
         Ok(service) => Ok(Connected { service, process: Some(process), tail: Some(tail) }),
         Err(error) => {
             let ended = if is_end(&error) { last_words(process.as_mut(), &tail).await } else { None };
             Err(match (way.fault(&error), ended) {
-                (McpError::Connect { server, .. }, Some(ended)) => McpError::Connect { server, reason: ended },
+                (McpError::Connect { server, .. }, Some(ended)) => {
+                    McpError::Connect { server, reason: ended }
+                }
                 (other, _) => other,
             })
         }
@@ -102,6 +113,8 @@ pub(crate) async fn last_words(
         ProcessStatus::LimitReached(limit) => format!("it ran into a limit: {limit}"),
         _ => "it was killed".to_owned(),
     };
+    // What it said before it ended may still be on its way.
+    let _ = tokio::time::timeout(LAST_LINES, tail.ended.cancelled()).await;
     Some(tail.text().map_or(how.clone(), |text| format!("{how}: {text}")))
 }
 
@@ -121,6 +134,7 @@ async fn listen(mut errors: pipe::Receiver, tail: Arc<Tail>, log: Option<Arc<dyn
             partial.clear();
         }
     }
+    tail.ended.cancel();
 }
 
 fn reader(file: File) -> io::Result<pipe::Receiver> {

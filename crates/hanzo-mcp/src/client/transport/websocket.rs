@@ -3,8 +3,8 @@
 use std::io;
 
 use futures_util::{SinkExt as _, StreamExt as _, future};
-use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::HeaderValue;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use tokio::net::TcpStream;
 use tokio_tungstenite::client_async_tls_with_config;

@@ -30,20 +30,29 @@ impl Elicitor for Person {
 
 #[tokio::test]
 async fn a_servers_question_goes_to_the_user_of_the_thread_that_called_it() {
-    let person = Arc::new(Person { asked: Mutex::default(), answer: ElicitationAnswer::Accept(json!({"name": "Ada"})) });
+    let person = Arc::new(Person {
+        asked: Mutex::default(),
+        answer: ElicitationAnswer::Accept(json!({"name": "Ada"})),
+    });
     let mut config = stage("s", &[]);
-    config.timeout = std::time::Duration::from_millis(1000);
+    config.timeout = std::time::Duration::from_secs(1);
     let mut parts = parts(vec![config]);
     parts.elicitor = Some(person.clone());
     let manager = settled(parts).await;
     let context = context();
     let result = tool(&manager, "mcp__s__elicit").execute(&context, json!({})).await;
     let answer: Value = serde_json::from_str(&result.output).unwrap();
-    assert_eq!(answer, json!({"action": "accept", "content": {"name": "Ada", "age": 7}}), "defaults are filled in");
+    assert_eq!(
+        answer,
+        json!({"action": "accept", "content": {"name": "Ada", "age": 7}}),
+        "defaults are filled in"
+    );
     let asked = person.asked.lock().unwrap();
     assert_eq!((asked[0].server.as_str(), asked[0].message.as_str()), ("s", "who?"));
     assert_eq!(asked[0].thread, Some(context.thread));
-    assert!(matches!(&asked[0].form, ElicitationForm::Fields(schema) if schema["required"] == json!(["name"])));
+    assert!(
+        matches!(&asked[0].form, ElicitationForm::Fields(schema) if schema["required"] == json!(["name"]))
+    );
 }
 
 #[tokio::test]
@@ -74,7 +83,8 @@ async fn a_server_may_have_a_model_asked_and_the_workspace_named() {
     let manager = settled(parts).await;
     let sampled = call(&manager, "mcp__s__sample", json!({})).await;
     assert!(sampled.output.contains("say hi (10 tokens at most)"), "{}", sampled.output);
-    let roots: Value = serde_json::from_str(&call(&manager, "mcp__s__roots", json!({})).await.output).unwrap();
+    let roots: Value =
+        serde_json::from_str(&call(&manager, "mcp__s__roots", json!({})).await.output).unwrap();
     assert_eq!(roots["roots"], json!([{"uri": "file:///some/where", "name": "where"}]));
 }
 

@@ -17,7 +17,11 @@ async fn a_crash_is_told_at_once_and_mended() {
     let crashed = call(&manager, "mcp__s__crash", json!({})).await;
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     assert!(crashed.is_error, "{crashed:?}");
-    assert!(crashed.output.contains("code 3") && crashed.output.contains("told to crash"), "{}", crashed.output);
+    assert!(
+        crashed.output.contains("code 3") && crashed.output.contains("told to crash"),
+        "{}",
+        crashed.output
+    );
     assert_eq!(call(&manager, "mcp__other__echo", json!({"text": "fine"})).await.output, "fine");
     assert_eq!(call(&manager, "mcp__s__echo", json!({"text": "again"})).await.output, "again");
     assert_eq!(phase(&manager, "s"), Phase::Connected);
@@ -25,7 +29,8 @@ async fn a_crash_is_told_at_once_and_mended() {
 
 #[tokio::test]
 async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
-    let missing = TransportConfig::Stdio(StdioConfig { argv: vec!["/nonexistent/server".into()], env: vec![] });
+    let missing =
+        TransportConfig::Stdio(StdioConfig { argv: vec!["/nonexistent/server".into()], env: vec![] });
     let servers = vec![stage("dies", &["die"]), ServerConfig::new("missing", missing), stage("works", &[])];
     let manager = settled(parts(servers)).await;
     let status = manager.status();
@@ -59,7 +64,7 @@ async fn a_hanging_server_holds_up_nobody() {
 #[tokio::test]
 async fn a_call_has_its_servers_time_and_no_more() {
     let mut config = stage("s", &[]);
-    config.timeout = Duration::from_millis(1000);
+    config.timeout = Duration::from_secs(1);
     let manager = settled(parts(vec![config])).await;
     let begun = Instant::now();
     let late = call(&manager, "mcp__s__slow", json!({"ms": 30_000})).await;
@@ -80,7 +85,11 @@ async fn a_message_that_is_too_large_is_dropped_and_the_next_one_read() {
     config.timeout = Duration::from_secs(2);
     let manager = settled(parts(vec![config])).await;
     let lost = call(&manager, "mcp__s__huge", json!({})).await;
-    assert!(lost.is_error && lost.output.contains("TIMEOUT"), "{}", &lost.output[..200.min(lost.output.len())]);
+    assert!(
+        lost.is_error && lost.output.contains("TIMEOUT"),
+        "{}",
+        &lost.output[..200.min(lost.output.len())]
+    );
     assert_eq!(call(&manager, "mcp__s__echo", json!({"text": "next"})).await.output, "next");
 }
 
@@ -106,11 +115,19 @@ async fn what_a_server_says_about_its_tools_is_cleaned_repaired_and_reported() {
     );
     assert!(manager.tool("mcp__s__bad").is_none(), "its arguments cannot be a string");
     let notes = manager.status()[0].notes.join("\n");
-    for part in ["`bad` is left out", "`required` belongs", "`str` is written `string`", "`bare`: $: there is no schema"] {
+    for part in [
+        "`bad` is left out",
+        "`required` belongs",
+        "`str` is written `string`",
+        "`bare`: $: there is no schema",
+    ] {
         assert!(notes.contains(part), "{part} in {notes}");
     }
     let image = call(&manager, "mcp__s__bare", json!({})).await;
-    assert_eq!((image.attachments.len(), image.envelope.unwrap()["data"]["structuredContent"]["n"].as_u64()), (1, Some(1)));
+    assert_eq!(
+        (image.attachments.len(), image.envelope.unwrap()["data"]["structuredContent"]["n"].as_u64()),
+        (1, Some(1))
+    );
 }
 
 #[tokio::test]
@@ -131,7 +148,9 @@ async fn a_server_ends_with_its_manager_and_so_does_what_it_started() {
     let alive = |pid: &str| {
         // One that ended and was not waited for yet runs no more.
         let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-        stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']) && !rest.is_empty())
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']) && !rest.is_empty())
     };
     assert!(pids.len() == 2 && pids.iter().all(|pid| alive(pid)), "{pids:?}");
     drop(manager);

@@ -36,7 +36,10 @@ fn report(manager: &Manager, transport: &str) {
         let (tools, prompts, resources) = status.counts.unwrap();
         eprintln!(
             "{} over {transport}: protocol {}, {tools} tools, {prompts} prompts, {resources} resources, lists in {:?}, notes: {:?}",
-            status.name, status.protocol.unwrap_or_default(), status.latency.unwrap_or_default(), status.notes
+            status.name,
+            status.protocol.unwrap_or_default(),
+            status.latency.unwrap_or_default(),
+            status.notes
         );
     }
 }
@@ -76,7 +79,10 @@ async fn oracle_reference_servers_over_stdio() {
     let python = directory.join("python/bin");
     let files = tempfile::tempdir().unwrap();
     std::fs::write(files.path().join("a.txt"), "first line\n").unwrap();
-    for arguments in [&["init", "-q"][..], &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "begin"]] {
+    for arguments in [
+        &["init", "-q"][..],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "begin"],
+    ] {
         assert!(Command::new("git").arg("-C").arg(files.path()).args(arguments).status().unwrap().success());
     }
     let memory = files.path().join("memory.json");
@@ -113,7 +119,10 @@ async fn oracle_reference_servers_over_stdio() {
     assert!(tool(&manager, "mcp__fetch__fetch").raw().description.is_some());
     let resource = manager.listing("everything").unwrap().resources[0].uri.clone();
     assert!(manager.resource("everything", &resource).await.is_ok(), "{resource}");
-    let prompt = manager.prompts().into_iter().find(|prompt| prompt.server == "everything" && prompt.prompt.arguments.is_empty());
+    let prompt = manager
+        .prompts()
+        .into_iter()
+        .find(|prompt| prompt.server == "everything" && prompt.prompt.arguments.is_empty());
     let text = manager.prompt(&prompt.unwrap().command, "").await.unwrap();
     assert!(!text.is_empty());
     manager.shutdown().await;
@@ -125,10 +134,12 @@ async fn oracle_everything_over_http_and_the_older_event_stream() {
     let everything = directory.join("node_modules/.bin/mcp-server-everything");
     for (mode, path) in [("streamableHttp", "mcp"), ("sse", "sse")] {
         let port = free_port();
-        let _running = start(Command::new(node(&directory)).arg(&everything).arg(mode).env("PORT", port.to_string()));
+        let _running =
+            start(Command::new(node(&directory)).arg(&everything).arg(mode).env("PORT", port.to_string()));
         listening(port).await;
         let remote = RemoteConfig::new(format!("http://127.0.0.1:{port}/{path}"));
-        let transport = if mode == "sse" { TransportConfig::Sse(remote) } else { TransportConfig::Http(remote) };
+        let transport =
+            if mode == "sse" { TransportConfig::Sse(remote) } else { TransportConfig::Http(remote) };
         let manager = settled(parts(vec![ServerConfig::new("everything", transport)])).await;
         report(&manager, mode);
         let said = call(&manager, "mcp__everything__echo", json!({"message": "hi"})).await;

@@ -23,7 +23,9 @@ fn answer(message: &Value) -> Option<Value> {
             "serverInfo": {"name": "small", "version": "1"},
         }),
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
-        "tools/call" => json!({"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]}),
+        "tools/call" => {
+            json!({"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]})
+        }
         _ => return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})),
     };
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
@@ -227,9 +229,12 @@ async fn a_websocket_carries_messages() {
         use tokio_tungstenite::tungstenite::Message;
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
+                #[expect(clippy::result_large_err, reason = "the library says what a refusal is")]
                 let greet = |request: &http::Request<()>, mut response: http::Response<()>| {
                     assert_eq!(request.headers()["sec-websocket-protocol"], "mcp");
-                    response.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("mcp"));
+                    response
+                        .headers_mut()
+                        .insert("sec-websocket-protocol", http::HeaderValue::from_static("mcp"));
                     Ok(response)
                 };
                 let mut socket = tokio_tungstenite::accept_hdr_async(stream, greet).await.unwrap();
@@ -244,7 +249,10 @@ async fn a_websocket_carries_messages() {
     let remote = RemoteConfig::new(format!("ws://{address}/ws"));
     let manager = one(ServerConfig::new("r", TransportConfig::WebSocket(remote))).await;
     assert_eq!(phase(&manager, "r"), Phase::Connected, "{:?}", manager.status());
-    assert_eq!(call(&manager, "mcp__r__echo", json!({"text": "over a socket"})).await.output, "over a socket");
+    assert_eq!(
+        call(&manager, "mcp__r__echo", json!({"text": "over a socket"})).await.output,
+        "over a socket"
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hanzo_mcp::client::{Phase, ServerTrust};
+use hanzo_mcp::client::{Phase, ResourceContent, ServerTrust};
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::tool::{Effect, ReachConsent, Tool as _, ToolContext};
 use serde_json::json;
@@ -31,7 +31,8 @@ async fn the_example_server_is_listed_and_called() {
     assert!(status.latency.is_some() && status.error.is_none());
     let report = manager.report();
     assert_eq!(report["configured"], json!([{"name": "words", "transport": "stdio"}]));
-    let connected = json!([{"name": "words", "tools_count": 2, "tools": ["echo", "wordcount"], "connected": true}]);
+    let connected =
+        json!([{"name": "words", "tools_count": 2, "tools": ["echo", "wordcount"], "connected": true}]);
     assert_eq!(report["connected"], connected);
 }
 
@@ -75,7 +76,10 @@ async fn calls_of_one_server_overlap() {
 #[tokio::test]
 async fn a_call_nobody_waits_for_is_cancelled_at_the_server() {
     let manager = settled(parts(vec![stage("s", &[])])).await;
-    let slow = tokio::time::timeout(Duration::from_millis(100), call(&manager, "mcp__s__slow", json!({"ms": 60_000})));
+    let slow = tokio::time::timeout(
+        Duration::from_millis(100),
+        call(&manager, "mcp__s__slow", json!({"ms": 60_000})),
+    );
     assert!(slow.await.is_err());
     for _ in 0..100 {
         if call(&manager, "mcp__s__cancelled", json!({})).await.output == "1" {
@@ -156,8 +160,8 @@ async fn prompts_are_commands_and_resources_are_read() {
     assert!(manager.prompt("mcp__my_server__greet", "").await.unwrap_err().to_string().contains("`who`"));
     assert!(manager.prompt("mcp__x__y", "").await.is_err());
 
-    use hanzo_mcp::client::ResourceContent::Text;
-    assert_eq!(manager.resource("my server", "stage://one").await.unwrap(), Text("first".into()));
+    let one = manager.resource("my server", "stage://one").await.unwrap();
+    assert_eq!(one, ResourceContent::Text("first".into()));
     assert!(manager.resource("my server", "stage://two").await.is_err());
     assert!(manager.resource("nobody", "stage://one").await.is_err());
 }
