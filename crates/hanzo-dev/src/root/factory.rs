@@ -17,11 +17,12 @@ use hanzo_engine::parts::{
 };
 use hanzo_engine::references::ResourceReader;
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::engine::{Attendance, EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ToolCaller;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
@@ -31,6 +32,7 @@ use hanzo_tools::registry::Names;
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
+use super::browser::DesktopBrowser;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::jobs::HostJobs;
@@ -91,7 +93,8 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let host = self.host(settings, &inputs, &workspace, &confined);
+        let browser = browser(&request, settings, &inputs);
+        let host = self.host(settings, &inputs, &workspace, &confined, browser);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -196,17 +199,23 @@ impl Factory {
         inputs: &LoadInputs,
         workspace: &Arc<Workspace>,
         confined: &Confined,
+        browser: Option<DesktopBrowser>,
     ) -> Arc<Host> {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
         options.modes_dir = inputs.config_dir.as_ref().map(|config| config.join("modes"));
-        let host = Host::new(
+        options.net.private_hosts.clone_from(&settings.tools.net.private_hosts);
+        let mut host = Host::new(
             Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::new(self.blobs.clone()),
             options,
-        );
-        Arc::new(host.with_outside(Arc::clone(&confined.outside)))
+        )
+        .with_outside(Arc::clone(&confined.outside));
+        if let Some(browser) = browser {
+            host = host.with_browser(Arc::new(browser));
+        }
+        Arc::new(host)
     }
 }
 
@@ -219,6 +228,17 @@ fn selection(settings: &Settings) -> Selection {
             _ => Profile::Unified,
         },
         names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
+    }
+}
+
+/// The browser for a thread: only where somebody sits who sees it.
+fn browser(request: &OpenThread<'_>, settings: &Settings, inputs: &LoadInputs) -> Option<DesktopBrowser> {
+    let somebody_is_there =
+        request.caller == ToolCaller::Local && request.options.attendance == Attendance::Attended;
+    if somebody_is_there && settings.tools.net.browser {
+        DesktopBrowser::find(&inputs.environment)
+    } else {
+        None
     }
 }
 

@@ -9,6 +9,7 @@ mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
 mod mcp;
+mod net;
 mod permissions;
 mod run;
 #[cfg(target_os = "linux")]
