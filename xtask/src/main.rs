@@ -6,6 +6,7 @@ mod corpora;
 mod dist;
 mod layering;
 mod local_model;
+mod mcp_oracles;
 mod not_run;
 mod oracles;
 mod prerequisites;
@@ -130,6 +131,7 @@ fn interop() -> Result<()> {
     oracles::screen()?;
     oracles::test_runners()?;
     oracles::symbols()?;
+    mcp_oracles::client()?;
     oracles::vim()
 }
 

@@ -232,6 +232,7 @@ pub(crate) const SERVER: &[Field] = &[
     field("allow_env", NAMES),
     field("disabled", Shape::Bool),
     field("trusted", Shape::Bool),
+    field("allow_private", Shape::Bool),
 ];
 
 /// The keys that say what a server is, as opposed to how it is treated.

@@ -83,6 +83,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             };
             return commands::tool::run(global, &wanted, printer);
         }
+        Command::Mcp(command) => return commands::mcp::run(global, command, printer),
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+mod mcp;
 mod run;
 
+pub use mcp::{McpAddArgs, McpCommand, McpScope, McpTransport};
 pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
 
 /// A coding agent and tool server for any model, under a policy you understand
@@ -156,6 +158,10 @@ pub enum Command {
         #[arg(last = true, value_name = "CMD", required_unless_present = "explain")]
         command: Vec<OsString>,
     },
+
+    /// Manage MCP servers: whose tools the agent can call
+    #[command(subcommand)]
+    Mcp(McpCommand),
 
     /// Check that everything is in order: settings, sandbox, git
     Doctor {

@@ -5,6 +5,8 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod mcp;
+mod mcp_settings;
 pub mod permissions;
 mod recording;
 pub mod run;

@@ -11,7 +11,11 @@ use hanzo_config::{
 };
 use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
-use hanzo_engine::parts::{NoMcpServers, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_engine::commands::CommandSource;
+use hanzo_engine::parts::{
+    Models, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts, ToolChanges,
+};
+use hanzo_engine::references::ResourceReader;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::{Attendance, EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
@@ -32,6 +36,7 @@ use super::browser::DesktopBrowser;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::jobs::HostJobs;
+use super::mcp;
 use super::models::{Catalogue, Failures, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
@@ -56,6 +61,8 @@ pub struct Factory {
     pub instead: Option<Arc<dyn ApiClient>>,
     /// Failures whose exit code an engine error cannot carry.
     pub failures: Failures,
+    /// The MCP servers of each workspace.
+    pub mcp: Arc<mcp::Servers>,
     /// What confines the threads that were opened.
     pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
 }
@@ -102,15 +109,25 @@ impl Factory {
             Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
             Keep::Nothing => None,
         };
+        let own = toolset(&host, &selection(settings));
+        let manager = self.mcp.of(settings, &inputs, &self.data)?;
+        let seen = manager.as_ref().map(|manager| manager.revision());
+        let tools = manager.as_ref().map_or_else(|| own.clone(), |manager| mcp::join(&own, manager));
+        let models: Arc<dyn Models> = Arc::new(self.catalogue(&config, &inputs));
+        if manager.is_some() {
+            self.mcp.remember(request.thread, &models);
+        }
         let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
         let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         sandboxes.insert(request.thread, Arc::clone(&confined.state));
         Ok(ThreadParts {
             settings: Arc::new(settings.clone()),
             policy,
-            models: Arc::new(self.catalogue(&config, &inputs)),
-            tools: toolset(&host, &selection(settings)),
-            tool_changes: None,
+            models,
+            tools,
+            tool_changes: manager.as_ref().zip(seen).map(|(manager, seen)| {
+                Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen)) as Arc<dyn ToolChanges>
+            }),
             sandbox: confined.state,
             narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
@@ -119,10 +136,15 @@ impl Factory {
             remote: Capabilities::nothing(),
             workspace,
             trust,
-            resources: None,
-            commands: Vec::new(),
+            resources: manager
+                .as_ref()
+                .map(|manager| Arc::new(mcp::Resources(Arc::clone(manager))) as Arc<dyn ResourceReader>),
+            commands: manager
+                .iter()
+                .map(|manager| Arc::new(mcp::Prompts(Arc::clone(manager))) as Arc<dyn CommandSource>)
+                .collect(),
             jobs: Arc::new(HostJobs(Arc::downgrade(&host))),
-            mcp_servers: Arc::new(NoMcpServers),
+            mcp_servers: Arc::new(mcp::Listed { manager, disabled: mcp::disabled(settings) }),
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),

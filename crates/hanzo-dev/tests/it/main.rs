@@ -10,6 +10,7 @@ mod first_request;
 mod hands;
 #[cfg(target_os = "linux")]
 mod killed;
+mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod net;

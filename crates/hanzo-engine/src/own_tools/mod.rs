@@ -15,6 +15,7 @@ use hanzo_store::ThreadRecord;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
+pub(crate) use self::ask::put as put_question;
 pub(crate) use self::plan::Plan;
 use crate::agents::{Catalog, Manifest};
 use crate::budget::Budget;
