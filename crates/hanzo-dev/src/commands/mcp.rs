@@ -65,10 +65,9 @@ fn list(
     let (inputs, config) = loaded(global, printer)?;
     let parts = parts(&inputs, &config, None)?;
     let statuses = block_on(async move {
+        let Some(wait) = wait else { return Ok(Manager::at_rest(parts).status()) };
         let manager = Manager::start(parts);
-        if let Some(wait) = wait {
-            let _ = tokio::time::timeout(wait, manager.settled()).await;
-        }
+        let _ = tokio::time::timeout(wait, manager.settled()).await;
         let statuses = manager.status();
         manager.shutdown().await;
         Ok(statuses)

@@ -142,6 +142,17 @@ impl Manager {
     /// Begins to connect to all servers, on the runtime it is called in, and returns at once with what is known from the
     /// last run.
     pub fn start(parts: ManagerParts) -> Self {
+        let manager = Self::at_rest(parts);
+        let starting = Arc::new(Semaphore::new(STARTING_TOGETHER));
+        for server in &manager.servers {
+            manager.tasks.spawn(Arc::clone(server).supervise(manager.stop.clone(), Arc::clone(&starting)));
+        }
+        manager.tasks.close();
+        manager
+    }
+
+    /// Knows what is known from the last run, and connects to nothing.
+    pub fn at_rest(parts: ManagerParts) -> Self {
         let ManagerParts { servers, spawner, data, roots, elicitor, sampler, log } = parts;
         let root = |path: PathBuf| {
             let uri = FileUri::from_path(&path).ok()?;
@@ -187,13 +198,7 @@ impl Manager {
             }
         }
         let stop = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        let starting = Arc::new(Semaphore::new(STARTING_TOGETHER));
-        for server in &servers {
-            tasks.spawn(Arc::clone(server).supervise(stop.clone(), Arc::clone(&starting)));
-        }
-        tasks.close();
-        Self { shared, servers, tasks, _stop: stop.clone().drop_guard(), stop }
+        Self { shared, servers, tasks: TaskTracker::new(), _stop: stop.clone().drop_guard(), stop }
     }
 
     /// A number that grows when other tools are offered than before. Looked at between turns.

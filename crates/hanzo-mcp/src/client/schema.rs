@@ -107,24 +107,24 @@ impl Work<'_> {
                 path,
                 "refers to something outside the schema, which is not fetched; anything is taken here",
             );
-            return without_reference(map);
+            return self.object(&without_reference(map), path, depth);
         };
         if self.open.iter().any(|open| open == target) {
             self.note(path, "refers to itself; anything is taken from here on");
-            return without_reference(map);
+            return self.object(&without_reference(map), path, depth);
         }
         let size = found.to_string().len();
         if size > self.room {
             self.note(path, "too much to put in place; anything is taken here");
-            return without_reference(map);
+            return self.object(&without_reference(map), path, depth);
         }
         self.room -= size;
         self.open.push(target.to_owned());
         let mut whole = self.schema(&found, path, depth + 1);
         self.open.pop();
         // What stands beside a reference, such as a description, is said about this place.
-        if let (Some(whole), Value::Object(beside)) = (whole.as_object_mut(), without_reference(map)) {
-            let beside = self.object(&beside, path, depth + 1);
+        if let Some(whole) = whole.as_object_mut() {
+            let beside = self.object(&without_reference(map), path, depth + 1);
             whole.extend(beside.as_object().cloned().unwrap_or_default());
         }
         whole
@@ -283,9 +283,9 @@ impl Work<'_> {
     }
 }
 
-fn without_reference(map: &Map<String, Value>) -> Value {
+fn without_reference(map: &Map<String, Value>) -> Map<String, Value> {
     let kept = map.iter().filter(|(key, _)| *key != "$ref");
-    Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ static DIALECT: Dialect = Dialect {
 };
 
 /// A client of an endpoint that speaks Anthropic's messages API, whose `extra` options are
-/// [`Quirks`](crate::quirks::Quirks).
+/// [`Quirks`].
 pub fn client(config: ProviderConfig) -> Result<Client, ProviderError> {
     Client::new(config, &DIALECT)
 }
