@@ -34,6 +34,7 @@ use crate::terminal::Input;
 use live::Live;
 use menu::Menu;
 pub use menu::SlashCommand;
+pub use view::Part;
 use opening::Replayed;
 
 /// How long a second press of a key that needs two may take.
@@ -357,6 +358,9 @@ impl App {
             Event::Told(level, text) => self.tell(level, &text),
             Event::Tick => {
                 self.composer.tick(now);
+                if self.quiet_at().is_some_and(|quiet| quiet <= now) {
+                    self.guarded = false;
+                }
             }
         }
         if self.remark.as_ref().is_some_and(|remark| remark.until <= now) {
@@ -380,7 +384,12 @@ impl App {
         let remark = self.remark.as_ref().map(|remark| remark.until);
         let armed = self.armed.map(|(_, until)| until);
         let pending = self.composer.editor().deadline().map(|deadline| deadline + Duration::from_millis(1));
-        [frame, remark, armed, pending].into_iter().flatten().min()
+        [frame, remark, armed, pending, self.quiet_at()].into_iter().flatten().min()
+    }
+
+    /// When the user has stopped typing for long enough to answer a dialog.
+    fn quiet_at(&self) -> Option<Duration> {
+        self.guarded.then(|| self.last_key.unwrap_or_default() + TYPING)
     }
 
     /// Whether the user has left.

@@ -62,37 +62,25 @@ impl App {
         }
         left = left.saturating_sub(plan.len());
         let live = self.live.rows(&context, left.saturating_sub(1));
-        let mut above = Vec::new();
-        // The frame of the composer, or the air above a panel.
-        if left > live.len() {
-            above.push(Line::default());
-        }
-        if !composer.is_empty() && look.shapes && left > live.len() + 1 && panel.is_empty() {
+        let shown = live.len() + plan.len() + activity.len();
+        // Air between the transcript and what is ours, where there is room for it.
+        let air = usize::from(left > live.len() && live.is_empty() && plan.is_empty());
+        if panel.is_empty() && !composer.is_empty() && look.shapes && left > live.len() + air {
             composer.insert(0, Line::styled("─".repeat(width), look.dim));
             caret = caret.map(|(row, column)| (row + 1, column));
-            if activity.is_empty() && live.is_empty() && plan.is_empty() {
-                above.clear();
-            }
         }
-        let before = live.len() + plan.len() + activity.len();
         let mut parts = vec![(Part::Live, live.len()), (Part::Plan, plan.len())];
         let mut rows: Vec<Line<'static>> = live;
         rows.extend(plan);
-        let gap = if activity.is_empty() && before == 0 { 0 } else { above.len() };
-        if gap > 0 && !activity.is_empty() {
-            rows.push(Line::default());
-            parts.push((Part::Activity, activity.len() + 1));
-        } else {
-            parts.push((Part::Activity, activity.len()));
-        }
+        let between = usize::from(!activity.is_empty() && left > rows.len());
+        let before_activity = air.max(between);
+        rows.extend(std::iter::repeat_n(Line::default(), before_activity));
+        parts.push((Part::Activity, activity.len() + before_activity));
         rows.extend(activity);
-        if panel.is_empty() {
-            parts.push((Part::Panel, 0));
-        } else {
-            rows.push(Line::default());
-            parts.push((Part::Panel, panel.len() + 1));
-            rows.extend(panel);
-        }
+        let before_panel = usize::from(!panel.is_empty() && shown > 0);
+        rows.extend(std::iter::repeat_n(Line::default(), before_panel));
+        parts.push((Part::Panel, panel.len() + before_panel));
+        rows.extend(panel);
         let top = rows.len();
         parts.push((Part::Composer, composer.len()));
         rows.extend(composer);
