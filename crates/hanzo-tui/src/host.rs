@@ -40,6 +40,9 @@ pub trait Host: Send + Sync {
     /// Writes a document the user asked for and says where it is.
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, String>;
 
+    /// Runs a program the user asked for in the workspace, outside every sandbox, and returns what it printed.
+    fn run(&self, program: &str, arguments: &[String]) -> Result<String, String>;
+
     /// Lets the user change `text` in an editor of their own. The terminal is theirs meanwhile.
     fn edit(&self, text: &str) -> Result<String, String>;
 }

@@ -79,7 +79,8 @@ impl Default for Keymap {
         let mut bindings = Vec::new();
         for action in Action::ALL {
             for notation in action.default_keys().split(' ') {
-                let keys = Key::parse_all(notation).expect("our own notation is right; a test reads all of it");
+                let keys =
+                    Key::parse_all(notation).expect("our own notation is right; a test reads all of it");
                 bindings.extend(keys.into_iter().map(|key| (key, *action)));
             }
         }
@@ -123,8 +124,15 @@ impl Keymap {
         let mut map = Self::default();
         for (notation, name) in wishes {
             let keys = Key::parse_all(&notation).ok().filter(|keys| keys.len() == 1);
-            let key = keys.and_then(|keys| keys.first().copied()).ok_or_else(|| KeymapError::Key(notation.clone()))?;
-            if key.typed().is_some() || matches!(key, Key { code: KeyCode::Enter | KeyCode::Backspace, modifiers: Modifiers::NONE }) {
+            let key = keys
+                .and_then(|keys| keys.first().copied())
+                .ok_or_else(|| KeymapError::Key(notation.clone()))?;
+            if key.typed().is_some()
+                || matches!(
+                    key,
+                    Key { code: KeyCode::Enter | KeyCode::Backspace, modifiers: Modifiers::NONE }
+                )
+            {
                 return Err(KeymapError::Typing(notation));
             }
             map.bindings.retain(|(bound, _)| *bound != key);
@@ -160,7 +168,9 @@ impl Keymap {
 /// A key as a person writes it: `Ctrl+G`.
 pub fn spoken(key: Key) -> String {
     let mut name = String::new();
-    for (modifier, word) in [(Modifiers::CONTROL, "Ctrl+"), (Modifiers::ALT, "Alt+"), (Modifiers::SHIFT, "Shift+")] {
+    for (modifier, word) in
+        [(Modifiers::CONTROL, "Ctrl+"), (Modifiers::ALT, "Alt+"), (Modifiers::SHIFT, "Shift+")]
+    {
         if key.modifiers.contains(modifier) {
             name.push_str(word);
         }

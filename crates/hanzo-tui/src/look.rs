@@ -39,7 +39,15 @@ impl Look {
     /// Without colour (`NO_COLOR`): weight alone tells things apart.
     pub fn plain() -> Self {
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        Self { dim: Style::new(), accent: bold, strong: bold, good: bold, bad: bold, warn: bold, shapes: true }
+        Self {
+            dim: Style::new(),
+            accent: bold,
+            strong: bold,
+            good: bold,
+            bad: bold,
+            warn: bold,
+            shapes: true,
+        }
     }
 
     /// The same for a screen reader.

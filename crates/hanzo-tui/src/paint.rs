@@ -1,6 +1,8 @@
 //! Items as lines. What a thread's items look like is decided here and nowhere else.
 
-use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, PlanStatus, PlanStep, ToolCallItem, ToolCallStatus};
+use hanzo_protocol::item::{
+    Item, ItemContent, NoticeLevel, PlanStatus, PlanStep, ToolCallItem, ToolCallStatus,
+};
 use hanzo_protocol::tool::ToolResult;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -67,11 +69,13 @@ pub fn render_item(item: &Item, context: &RenderContext) -> Vec<Line<'static>> {
             lines
         }
         ItemContent::Compaction { folded, tokens_saved, .. } => {
-            let words = format!("Earlier work was folded into a digest: {folded} items, {tokens_saved} tokens less");
+            let words =
+                format!("Earlier work was folded into a digest: {folded} items, {tokens_saved} tokens less");
             vec![Line::styled(text::clip(&words, context.width), look.dim)]
         }
         ItemContent::PrefixBreak { reason } => {
-            let words = format!("The prompt's beginning changed ({reason:?}), so the vendor's cache starts anew");
+            let words =
+                format!("The prompt's beginning changed ({reason:?}), so the vendor's cache starts anew");
             vec![Line::styled(text::clip(&words, context.width), look.dim)]
         }
         ItemContent::Notice { level, text } => notice(*level, text, context),
@@ -96,8 +100,9 @@ pub fn said(text: &str) -> String {
     let mut rest = text;
     let mut blocks = 0;
     while let Some(name) = rest.strip_prefix('<').and_then(|rest| rest.split([' ', '>']).next()) {
-        let known = ["file", "directory", "resource", "shell", "image"];
-        if !known.iter().any(|tag| name == *tag || name.strip_prefix(tag).is_some_and(|n| n.starts_with('-'))) {
+        let known = ["file", "directory", "resource", "shell", "diff", "image"];
+        if !known.iter().any(|tag| name == *tag || name.strip_prefix(tag).is_some_and(|n| n.starts_with('-')))
+        {
             break;
         }
         let end = format!("</{name}>");
@@ -155,7 +160,11 @@ pub fn plan(steps: &[PlanStep], context: &RenderContext) -> Vec<Line<'static>> {
 
 fn card(call: &ToolCallItem, context: &RenderContext) -> Vec<Line<'static>> {
     let mut lines = vec![card_line(call, context)];
-    let Some(result) = &call.result else { return lines };
+    // What these return is shown by the plan and the card themselves.
+    let spoken = call.tool.starts_with("plan.") || call.tool.starts_with("ask");
+    let Some(result) = call.result.as_ref().filter(|_| !spoken || context.results == Detail::Full) else {
+        return lines;
+    };
     let output = text::clean(&shown(result));
     let all: Vec<&str> = output.lines().collect();
     let (most, from_end) = match (context.results, call.status) {
@@ -223,11 +232,14 @@ pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> 
 
 fn error(call: &ToolCallItem) -> String {
     let result = call.result.as_ref();
-    text::one_line(result.and_then(|result| result.error.as_deref().or(Some(&result.output))).unwrap_or_default())
+    text::one_line(
+        result.and_then(|result| result.error.as_deref().or(Some(&result.output))).unwrap_or_default(),
+    )
 }
 
 fn exit_word(call: &ToolCallItem) -> String {
-    let data = call.result.as_ref().and_then(|result| result.envelope.as_ref()).map(|envelope| &envelope["data"]);
+    let data =
+        call.result.as_ref().and_then(|result| result.envelope.as_ref()).map(|envelope| &envelope["data"]);
     match data.and_then(|data| data["exit_code"].as_i64()) {
         Some(code) => format!("exit code {code}"),
         None => error(call),
@@ -260,7 +272,8 @@ pub fn subject(arguments: &str) -> String {
         }
         _ => None,
     };
-    let telling = ["command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name"];
+    let telling =
+        ["command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name"];
     let found = telling.iter().find_map(|name| words(arguments.get(*name)?));
     let found = text::one_line(&found.unwrap_or_default());
     found.strip_prefix("file://").unwrap_or(&found).to_owned()
@@ -289,12 +302,19 @@ impl StreamingMessage {
         let Some(end) = self.rest.rfind('\n') else { return Vec::new() };
         let whole: String = self.rest.drain(..=end).collect();
         let inner = context.width.saturating_sub(2).max(4);
-        text::wrap(text::clean(&whole).strip_suffix('\n').unwrap_or_default(), inner).into_iter().map(Line::raw).collect()
+        text::wrap(text::clean(&whole).strip_suffix('\n').unwrap_or_default(), inner)
+            .into_iter()
+            .map(Line::raw)
+            .collect()
     }
 
     /// What is not final yet.
     pub fn tail(&self, context: &RenderContext) -> Vec<Line<'static>> {
-        if self.rest.is_empty() { Vec::new() } else { message(&self.rest, context.width.saturating_sub(2).max(4)) }
+        if self.rest.is_empty() {
+            Vec::new()
+        } else {
+            message(&self.rest, context.width.saturating_sub(2).max(4))
+        }
     }
 
     /// Nothing more comes; returns what was not final.
@@ -306,4 +326,18 @@ impl StreamingMessage {
 /// Markdown the engine wrote, such as the answer of a command.
 pub fn markdown(text: &str, context: &RenderContext) -> Vec<Line<'static>> {
     message(text, context.width.saturating_sub(2).max(4))
+}
+
+/// A diff, coloured.
+pub fn diff(diff: &str, context: &RenderContext) -> Vec<Line<'static>> {
+    let look = &context.look;
+    let style = |line: &str| match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => look.strong,
+        [b'd', b'i', b'f', b'f', ..] => look.strong,
+        [b'@', ..] => look.accent,
+        [b'+', ..] => look.good,
+        [b'-', ..] => look.bad,
+        _ => look.dim,
+    };
+    text::clean(diff).lines().map(|line| Line::styled(line.to_owned(), style(line))).collect()
 }

@@ -92,7 +92,11 @@ struct Face<'a> {
 }
 
 impl<'a> Face<'a> {
-    async fn watch(&mut self, mut from_host: mpsc::Receiver<Event>, stop: impl Future<Output = ()>) -> io::Result<()> {
+    async fn watch(
+        &mut self,
+        mut from_host: mpsc::Receiver<Event>,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
         tokio::pin!(stop);
         let mut drawn = Instant::now();
         let mut dirty = false;
@@ -208,10 +212,15 @@ impl<'a> Face<'a> {
                 }),
                 Command::Write(name, text) => self.ask_host(move |host| {
                     Some(match host.write(&name, &text) {
-                        Ok(path) => Event::Told(NoticeLevel::Warning, format!("Written to {}", path.display())),
+                        Ok(path) => {
+                            Event::Told(NoticeLevel::Warning, format!("Written to {}", path.display()))
+                        }
                         Err(why) => Event::Told(NoticeLevel::Error, why),
                     })
                 }),
+                Command::Run(job, program, arguments) => {
+                    self.ask_host(move |host| Some(Event::Ran(job, host.run(program, &arguments))))
+                }
                 Command::Copy(text) => {
                     let count = text.chars().count();
                     self.write(&clipboard(&text, std::env::var_os("TMUX").is_some()))?;
@@ -229,10 +238,12 @@ impl<'a> Face<'a> {
                     self.carry_out(more)?;
                 }
                 Command::Suspend => {
-                    self.elsewhere(|_| rustix::process::kill_process_group(
-                        rustix::process::getpgrp(),
-                        rustix::process::Signal::TSTP,
-                    ))?
+                    self.elsewhere(|_| {
+                        rustix::process::kill_process_group(
+                            rustix::process::getpgrp(),
+                            rustix::process::Signal::TSTP,
+                        )
+                    })?
                     .map_err(io::Error::from)?;
                 }
                 Command::Redraw => {
@@ -254,7 +265,12 @@ impl<'a> Face<'a> {
     fn call(&mut self, asked: Asked, request: Request) {
         let beside = matches!(
             asked,
-            Asked::Shell(_) | Asked::Answered | Asked::Interrupt | Asked::Commands | Asked::Models | Asked::Threads
+            Asked::Shell(_)
+                | Asked::Answered
+                | Asked::Interrupt
+                | Asked::Commands
+                | Asked::Models
+                | Asked::Threads
         );
         if beside {
             let call = self.client.call(request);

@@ -162,7 +162,10 @@ mod tests {
 
     #[test]
     fn nothing_that_steers_a_terminal_is_left() {
-        assert_eq!(clean("a\x1b[31mb\x1b[0m\tc\r\n\x1b]0;title\x07d\x1b]8;;x\x1b\\e\u{9b}f\u{202e}"), "ab    c\ndef");
+        assert_eq!(
+            clean("a\x1b[31mb\x1b[0m\tc\r\n\x1b]0;title\x07d\x1b]8;;x\x1b\\e\u{9b}f\u{202e}"),
+            "ab    c\ndef"
+        );
         assert_eq!(one_line("  a\n\tb\x07 "), "a b");
     }
 

@@ -35,7 +35,10 @@ impl App {
                 }
             }
             EventContent::QuestionAsked { question } => {
-                self.open(Dialog::Question(Box::new(QuestionDialog::new(question, self.setup.input))), commands);
+                self.open(
+                    Dialog::Question(Box::new(QuestionDialog::new(question, self.setup.input))),
+                    commands,
+                );
             }
             _ if !ours => {}
             EventContent::ThreadStarted { thread } => self.thread = Some(thread),
@@ -123,13 +126,19 @@ impl App {
     /// Opens a dialog the engine asks for. A list the user had open waits behind it.
     fn open(&mut self, dialog: Dialog, commands: &mut Vec<Command>) {
         let typing = self.last_key.is_some_and(|last| self.now.saturating_sub(last) < TYPING);
-        let at = self.dialogs.iter().position(|dialog| matches!(dialog, Dialog::Pick(_))).unwrap_or(self.dialogs.len());
+        let at = self
+            .dialogs
+            .iter()
+            .position(|dialog| matches!(dialog, Dialog::Pick(_)))
+            .unwrap_or(self.dialogs.len());
         if at == 0 {
             self.guarded = typing;
             self.menu = None;
         }
         let what = match &dialog {
-            Dialog::Approval(dialog) => format!("consent is needed: {}", text::one_line(&dialog.approval.summary)),
+            Dialog::Approval(dialog) => {
+                format!("consent is needed: {}", text::one_line(&dialog.approval.summary))
+            }
             _ => "the agent asks something".to_owned(),
         };
         self.dialogs.insert(at, dialog);
@@ -156,7 +165,9 @@ impl App {
         let end = match summary.ended {
             TurnEnd::Completed => None,
             TurnEnd::Interrupted => Some("Stopped. What was done so far stays; say how to go on"),
-            TurnEnd::StepLimit => Some("The turn reached the most steps it may take (`agent.max_steps`). Say “go on” to go on"),
+            TurnEnd::StepLimit => {
+                Some("The turn reached the most steps it may take (`agent.max_steps`). Say “go on” to go on")
+            }
             TurnEnd::BudgetReached => Some("The turn reached its budget"),
             TurnEnd::NoProgress => Some("The agent kept repeating itself and was stopped"),
             _ => Some("The turn ended"),
@@ -171,6 +182,7 @@ impl App {
             _ => {}
         }
         self.call_user("the agent rests", commands);
+        self.message_written(summary.ended == TurnEnd::Completed);
         if summary.ended == TurnEnd::Interrupted {
             // What waited is the user's again, to change or to send.
             let waiting: Vec<String> = self.queue.drain(..).map(|prompt| prompt.typed).collect();
@@ -179,7 +191,7 @@ impl App {
             }
         } else if let Some(next) = self.queue.pop_front() {
             self.say(next, commands);
-        } else if planned && summary.ended == TurnEnd::Completed {
+        } else if planned && self.commit.is_none() && summary.ended == TurnEnd::Completed {
             self.ask_plan();
         }
     }
@@ -212,16 +224,26 @@ impl App {
 
     /// The plan is made: whether to carry it out.
     fn ask_plan(&mut self) {
-        let entry = |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
+        let entry =
+            |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
         let entries = vec![
             entry("Keep planning", "say what should be different", Choice::Nothing),
             entry("Carry it out", "asking as the rules say", Choice::Carry(Posture::Ask)),
-            entry("Carry it out, allowing its calls", "until it is done; deny rules hold", Choice::Carry(Posture::Auto)),
+            entry(
+                "Carry it out, allowing its calls",
+                "until it is done; deny rules hold",
+                Choice::Carry(Posture::Auto),
+            ),
         ];
         self.dialogs.push_back(Dialog::Pick(Picker::new("Carry out this plan?", entries)));
     }
 
-    pub(super) fn answered(&mut self, asked: Asked, answer: Result<Response, EngineError>, commands: &mut Vec<Command>) {
+    pub(super) fn answered(
+        &mut self,
+        asked: Asked,
+        answer: Result<Response, EngineError>,
+        commands: &mut Vec<Command>,
+    ) {
         let response = match answer {
             Ok(response) => response,
             Err(error) => return self.refused(asked, &error, commands),
@@ -291,8 +313,8 @@ impl App {
             let cut = output.ceil_char_boundary(output.len() - SHELL_OUTPUT);
             output = format!("…\n{}", &output[cut..]);
         }
-        let command = command.replace('"', "'");
-        self.shell_outputs.push(format!("<shell command=\"{command}\">\n{}\n</shell>", output.trim_end()));
+        let block = super::git::block("shell", &format!("$ {command}\n{output}"));
+        self.shell_outputs.push(block);
         self.remark("The agent will see this output with your next message");
     }
 }

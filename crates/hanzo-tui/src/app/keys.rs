@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hanzo_protocol::engine::{
-    ApprovalAnswer, ApprovalRespond, Mode, Posture, QuestionRespond, Request, ThreadAt, ToolCallRequest, TurnStart,
+    ApprovalAnswer, ApprovalRespond, Mode, Posture, QuestionRespond, Request, ThreadAt, ToolCallRequest,
+    TurnStart,
 };
 use hanzo_protocol::item::NoticeLevel;
 use serde_json::json;
@@ -12,7 +13,7 @@ use super::menu::Taken;
 use super::{App, Armed, Asked, Choice, Command, Dialog, TWICE, TYPING};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker, Reply};
-use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Modifiers, Outcome};
+use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Outcome};
 use crate::keymap::Action;
 use crate::paint::Detail;
 use crate::terminal::Input;
@@ -321,7 +322,8 @@ impl App {
 
     fn run_shell(&mut self, command: String, commands: &mut Vec<Command>) {
         let arguments = json!({"action": "exec", "command": command});
-        let call = |thread_id| Request::ToolCall(ToolCallRequest { thread_id, tool: "proc".to_owned(), arguments });
+        let call =
+            |thread_id| Request::ToolCall(ToolCallRequest { thread_id, tool: "proc".to_owned(), arguments });
         if self.call(Asked::Shell(command.clone()), call, commands) {
             self.shell += 1;
             self.own_commands.push(command);
@@ -383,7 +385,8 @@ impl App {
 
     /// Writes the results of the last calls into the transcript in full.
     fn show_results(&mut self) {
-        let context = crate::paint::RenderContext { results: Detail::Full, reasoning: Detail::Full, ..self.context() };
+        let context =
+            crate::paint::RenderContext { results: Detail::Full, reasoning: Detail::Full, ..self.context() };
         let calls: Vec<_> = self.last_calls.drain(..).collect();
         if calls.is_empty() {
             self.remark("No tool has returned anything since this was last shown");
@@ -396,12 +399,11 @@ impl App {
         }
     }
 
-    /// A line break and the other keys do not close what is open; a modifier alone does nothing.
+    /// What the status line reminds of, where there is room.
     pub(super) fn hint_keys(&self) -> String {
         let posture = self.setup.keymap.keys(Action::Posture);
         let newline = self.setup.keymap.keys(Action::Newline);
         let first = newline.split(", ").next().unwrap_or_default().to_owned();
-        let _ = Modifiers::NONE;
         format!("{first} newline · {posture} posture · / commands · @ files · ! shell · ? keys")
     }
 

@@ -57,7 +57,9 @@ impl Live {
         growing.length += delta.len();
         if !matches!(growing.item.content, ItemContent::AgentMessage { .. }) {
             growing.heard.push_str(delta);
-            if growing.heard.len() > 2 * KEPT_OUTPUT && matches!(growing.item.content, ItemContent::ToolCall(_)) {
+            if growing.heard.len() > 2 * KEPT_OUTPUT
+                && matches!(growing.item.content, ItemContent::ToolCall(_))
+            {
                 let cut = growing.heard.ceil_char_boundary(growing.heard.len() - KEPT_OUTPUT);
                 growing.heard.drain(..cut);
             }
@@ -112,9 +114,11 @@ impl Live {
 
     /// The arguments of a call that is under way.
     pub fn arguments(&self, id: ItemId) -> Option<&str> {
-        self.items.iter().find(|growing| growing.item.id == id).and_then(|growing| match &growing.item.content {
-            ItemContent::ToolCall(call) => Some(call.arguments.as_str()),
-            _ => None,
+        self.items.iter().find(|growing| growing.item.id == id).and_then(|growing| {
+            match &growing.item.content {
+                ItemContent::ToolCall(call) => Some(call.arguments.as_str()),
+                _ => None,
+            }
         })
     }
 
@@ -187,7 +191,14 @@ impl Live {
 
 impl Growing {
     fn new(item: Item, done: bool) -> Self {
-        Self { item, stream: StreamingMessage::default(), heard: String::new(), length: 0, begun: false, done }
+        Self {
+            item,
+            stream: StreamingMessage::default(),
+            heard: String::new(),
+            length: 0,
+            begun: false,
+            done,
+        }
     }
 
     fn sort(&self) -> Sort {
@@ -214,7 +225,8 @@ impl Growing {
         match &self.item.content {
             ItemContent::AgentMessage { .. } => self.stream.tail(context),
             ItemContent::Reasoning(_) if context.reasoning == Detail::Full => {
-                let rows = text::wrap(text::clean(&self.heard).trim(), context.width.saturating_sub(2).max(4));
+                let rows =
+                    text::wrap(text::clean(&self.heard).trim(), context.width.saturating_sub(2).max(4));
                 rows.into_iter().map(|row| Line::styled(format!("  {row}"), context.look.dim)).collect()
             }
             ItemContent::Reasoning(_) => {

@@ -131,7 +131,11 @@ impl App {
             if command.name.starts_with(typed) {
                 score += 10_000;
             }
-            let hint = command.argument_hint.as_deref().map(|hint| format!(" {}", text::one_line(hint))).unwrap_or_default();
+            let hint = command
+                .argument_hint
+                .as_deref()
+                .map(|hint| format!(" {}", text::one_line(hint)))
+                .unwrap_or_default();
             let offer = Offer {
                 label: format!("/{}{hint}", command.name),
                 detail: text::one_line(&command.description),
@@ -169,14 +173,17 @@ impl App {
             KeyCode::Up => menu.selected = menu.selected.checked_sub(1).unwrap_or(last),
             KeyCode::Char('p') if control => menu.selected = menu.selected.checked_sub(1).unwrap_or(last),
             KeyCode::Down => menu.selected = if menu.selected == last { 0 } else { menu.selected + 1 },
-            KeyCode::Char('n') if control => menu.selected = if menu.selected == last { 0 } else { menu.selected + 1 },
+            KeyCode::Char('n') if control => {
+                menu.selected = if menu.selected == last { 0 } else { menu.selected + 1 }
+            }
             KeyCode::Escape => {
                 self.menu = None;
                 self.menu_closed_for = Some(self.composer.text());
             }
             KeyCode::Tab if key.modifiers == Modifiers::NONE => self.accept(commands),
             KeyCode::Enter if key.modifiers == Modifiers::NONE => {
-                let runs = menu.sort == Sort::Slash && menu.offers.get(menu.selected).is_some_and(|offer| !offer.goes_on);
+                let runs = menu.sort == Sort::Slash
+                    && menu.offers.get(menu.selected).is_some_and(|offer| !offer.goes_on);
                 self.accept(commands);
                 return if runs { Taken::Run } else { Taken::Yes };
             }

@@ -2,6 +2,7 @@
 //! for nothing, so that a test needs neither a terminal nor an engine.
 
 mod engine;
+mod git;
 mod keys;
 mod live;
 mod menu;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hanzo_protocol::engine::{
-    EngineError, ExportFormat, Mode, Posture, Request, Response, RewindWhat, ThreadConfigure, ThreadOptions, ThreadSummary,
+    EngineError, ExportFormat, Mode, Posture, Request, Response, RewindWhat, ThreadConfigure, ThreadOptions,
+    ThreadSummary,
 };
 use hanzo_protocol::event::{Event as Notification, EventCursor};
 use hanzo_protocol::ids::{ApprovalId, CheckpointId, ItemId, ThreadId};
@@ -31,11 +33,12 @@ use crate::look::Look;
 use crate::paint::{self, Detail, RenderContext};
 use crate::terminal::Input;
 
+pub use git::{Afterwards, Job};
 use live::Live;
 use menu::Menu;
 pub use menu::SlashCommand;
-pub use view::Part;
 use opening::Replayed;
+pub use view::Part;
 
 /// How long a second press of a key that needs two may take.
 const TWICE: Duration = Duration::from_millis(1_500);
@@ -105,6 +108,8 @@ pub enum Event {
     },
     /// The user's editor was closed.
     Edited(Result<String, String>),
+    /// A program ended: what it printed, or why it failed.
+    Ran(Job, Result<String, String>),
     /// An image was looked for at a pasted path.
     Image(String, Option<hanzo_protocol::message::Attachment>),
     /// Something was written to the clipboard or to a file; what to say about it.
@@ -173,6 +178,8 @@ pub enum Command {
     FindImage(String),
     /// Let the user write in an editor.
     Edit(String),
+    /// Run a program of the user's, in the workspace.
+    Run(Job, &'static str, Vec<String>),
     /// Remember a prompt.
     Remember(String),
     /// Put text on the clipboard.
@@ -208,6 +215,8 @@ pub(crate) enum Choice {
     Discard,
     Carry(Posture),
     Theme(&'static str),
+    Commit,
+    EditMessage,
 }
 
 /// What asks the user something.
@@ -269,6 +278,7 @@ pub struct App {
     reasoning: Detail,
     /// The posture to go back to when the approved plan is carried out.
     window: Option<Posture>,
+    commit: Option<git::Commit>,
     figures: Figures,
     remark: Option<Remark>,
     armed: Option<(Armed, Duration)>,
@@ -320,6 +330,7 @@ impl App {
             plan_shown: true,
             reasoning: Detail::Folded,
             window: None,
+            commit: None,
             figures: Figures::default(),
             remark: None,
             armed: None,
@@ -350,7 +361,8 @@ impl App {
                 self.figures.branch = branch;
                 self.figures.sandbox = sandbox.or(self.figures.sandbox.take());
             }
-            Event::Edited(Ok(text)) => self.composer.set_text(text.trim_end_matches('\n')),
+            Event::Edited(Ok(text)) => self.edited(&text),
+            Event::Ran(job, ended) => self.program_ended(job, ended, &mut commands),
             Event::Edited(Err(why)) => self.tell(NoticeLevel::Error, &why),
             Event::Image(_, Some(attachment)) => self.composer.attach(attachment),
             Event::Image(path, None) => self.composer.paste(&path),
@@ -404,7 +416,8 @@ impl App {
 
     /// Earlier lines of the thread, for its end.
     pub fn farewell(&self) -> Option<String> {
-        let thread = self.thread.as_ref().filter(|thread| !thread.title.is_empty() || !self.last_answer.is_empty())?;
+        let thread =
+            self.thread.as_ref().filter(|thread| !thread.title.is_empty() || !self.last_answer.is_empty())?;
         Some(format!("To go on with this thread: hanzo-dev --resume {}", thread.id))
     }
 
@@ -437,7 +450,12 @@ impl App {
         self.thread.as_ref().map(|thread| thread.id)
     }
 
-    fn call(&self, asked: Asked, request: impl FnOnce(ThreadId) -> Request, commands: &mut Vec<Command>) -> bool {
+    fn call(
+        &self,
+        asked: Asked,
+        request: impl FnOnce(ThreadId) -> Request,
+        commands: &mut Vec<Command>,
+    ) -> bool {
         let Some(id) = self.thread_id() else { return false };
         commands.push(Command::Call(asked, request(id)));
         true

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use hanzo_protocol::engine::{
-    Attendance, List, ListKind, Request, Response, RewindWhat, ThreadAt, ThreadList, ThreadOptions, ThreadRead, ThreadResume,
-    ThreadStart, ThreadSummary,
+    Attendance, List, ListKind, Request, Response, RewindWhat, ThreadAt, ThreadList, ThreadOptions,
+    ThreadRead, ThreadResume, ThreadStart, ThreadSummary,
 };
 use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
@@ -109,7 +109,10 @@ impl App {
                 self.read_again(id, None, commands);
             }
             (Asked::Fork, Response::ThreadFork(copy)) => {
-                self.tell(NoticeLevel::Info, "This is a copy now; the thread it was made of is kept (`/resume`)");
+                self.tell(
+                    NoticeLevel::Info,
+                    "This is a copy now; the thread it was made of is kept (`/resume`)",
+                );
                 let resume = ThreadResume { thread_id: copy.id, options: self.options() };
                 // It shows what is on the screen already, so it is not shown again.
                 commands.push(Command::Call(Asked::Configure, Request::ThreadResume(resume)));
@@ -122,7 +125,10 @@ impl App {
             (Asked::Newest, Response::ThreadList(page)) => match page.entries.first() {
                 Some(thread) => self.resume(thread.id, commands),
                 None => {
-                    self.tell(NoticeLevel::Info, "There is no thread of this workspace yet; this is the first");
+                    self.tell(
+                        NoticeLevel::Info,
+                        "There is no thread of this workspace yet; this is the first",
+                    );
                     self.start_new(commands);
                 }
             },
@@ -222,20 +228,19 @@ impl App {
         let place = thread.workspace.display().to_string();
         let width = self.size.0;
         let title = format!("hanzo-dev {}", self.setup.version);
-        let lines = vec![
-            ratatui::text::Line::from(vec![
-                ratatui::text::Span::styled(title.clone(), look.strong),
-                ratatui::text::Span::styled(
-                    format!("  {}", text::clip_left(&place, width.saturating_sub(text::width(&title) + 3))),
-                    look.dim,
-                ),
-            ]),
-            ratatui::text::Line::styled(
-                text::clip("Say what to do. `?` shows the keys, `/` the commands, Shift+Tab how much is asked.", width),
+        let lines = vec![ratatui::text::Line::from(vec![
+            ratatui::text::Span::styled(title.clone(), look.strong),
+            ratatui::text::Span::styled(
+                format!("  {}", text::clip_left(&place, width.saturating_sub(text::width(&title) + 3))),
                 look.dim,
             ),
-        ];
+        ])];
         self.out.extend(lines);
+        let hint =
+            "Say what to do. `?` shows the keys, `/` the commands; Shift+Tab changes how much is asked.";
+        self.out.extend(
+            text::wrap(hint, width.max(8)).into_iter().map(|row| ratatui::text::Line::styled(row, look.dim)),
+        );
     }
 
     fn read_again(&mut self, thread_id: ThreadId, cursor: Option<String>, commands: &mut Vec<Command>) {
@@ -247,7 +252,10 @@ impl App {
     fn show_again(&mut self) {
         let Replayed { items, skipped } = std::mem::take(&mut self.replayed);
         if skipped > 0 {
-            self.tell(NoticeLevel::Info, &format!("{skipped} earlier items are not shown; `/export` writes all of them out"));
+            self.tell(
+                NoticeLevel::Info,
+                &format!("{skipped} earlier items are not shown; `/export` writes all of them out"),
+            );
         }
         let context = self.context();
         for item in items {
@@ -298,7 +306,8 @@ impl App {
             self.warn("No model is configured\n\nhint: `hanzo-dev setup` finds keys and model servers");
             return;
         }
-        let picker = Picker::new("Which model?", entries).starting_at(|choice| *choice == Choice::Model(current.clone()));
+        let picker = Picker::new("Which model?", entries)
+            .starting_at(|choice| *choice == Choice::Model(current.clone()));
         self.dialogs.push_back(Dialog::Pick(picker));
     }
 
@@ -307,7 +316,8 @@ impl App {
             self.remark("Stop the turn first (Esc)");
             return;
         }
-        let list = |thread_id| Request::List(List { kind: ListKind::Checkpoints, thread_id: Some(thread_id) });
+        let list =
+            |thread_id| Request::List(List { kind: ListKind::Checkpoints, thread_id: Some(thread_id) });
         self.call(Asked::Checkpoints, list, commands);
     }
 
@@ -325,7 +335,11 @@ impl App {
             let changed = later.filter(|item| changes(item)).count();
             entries.push(Entry {
                 label: format!("before: {}", text::one_line(words)),
-                detail: if changed == 0 { String::new() } else { format!("{changed} calls changed something since") },
+                detail: if changed == 0 {
+                    String::new()
+                } else {
+                    format!("{changed} calls changed something since")
+                },
                 value: Choice::Checkpoint(checkpoint.id, checkpoint.left_out, changed),
             });
         }
@@ -334,12 +348,16 @@ impl App {
             self.remark("There is nothing to go back to yet");
             return;
         }
-        entries.insert(0, Entry { label: "Never mind".to_owned(), detail: String::new(), value: Choice::Nothing });
+        entries.insert(
+            0,
+            Entry { label: "Never mind".to_owned(), detail: String::new(), value: Choice::Nothing },
+        );
         self.dialogs.push_back(Dialog::Pick(Picker::new("Go back to which point?", entries)));
     }
 
     pub(super) fn ask_what_to_rewind(&mut self, id: CheckpointId, left_out: u64, changed: usize) {
-        let entry = |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
+        let entry =
+            |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
         let entries = vec![
             entry("Never mind", "", Choice::Nothing),
             entry("Conversation", "the files stay as they are", Choice::Rewind(id, RewindWhat::Conversation)),
@@ -352,7 +370,9 @@ impl App {
             n => format!("{n} calls of the agent changed something since then; their files go back too."),
         }];
         if left_out > 0 {
-            notes.push(format!("{left_out} files were not kept then (ignored or too large) and cannot be taken back."));
+            notes.push(format!(
+                "{left_out} files were not kept then (ignored or too large) and cannot be taken back."
+            ));
         }
         notes.push("What happened outside the workspace or over the network stays.".to_owned());
         self.dialogs.push_back(Dialog::Pick(Picker::new("Take back what?", entries).with_notes(notes)));
@@ -361,28 +381,40 @@ impl App {
     /// The user chose from a list.
     pub(super) fn chosen(&mut self, choice: Choice, commands: &mut Vec<Command>) {
         match choice {
-            Choice::Nothing => {}
+            Choice::Nothing => self.commit = None,
             Choice::Thread(id) => self.resume(id, commands),
             Choice::Model(model) => self.command("model", &model, commands),
             Choice::Prompt(prompt) => self.composer.set_text(&prompt),
             Choice::Checkpoint(id, left_out, changed) => self.ask_what_to_rewind(id, left_out, changed),
             Choice::Rewind(checkpoint, what) => {
                 let rewind = |thread_id| {
-                    Request::ThreadRewind(hanzo_protocol::engine::ThreadRewind { thread_id, checkpoint, what })
+                    Request::ThreadRewind(hanzo_protocol::engine::ThreadRewind {
+                        thread_id,
+                        checkpoint,
+                        what,
+                    })
                 };
                 self.call(Asked::Rewind(what), rewind, commands);
             }
             Choice::Discard => {
-                self.call(Asked::Discard, |thread_id| Request::ThreadDelete(ThreadAt { thread_id }), commands);
+                self.call(
+                    Asked::Discard,
+                    |thread_id| Request::ThreadDelete(ThreadAt { thread_id }),
+                    commands,
+                );
             }
             Choice::Carry(posture) => self.carry_out(posture, commands),
             Choice::Theme(name) => self.set_theme(name),
+            Choice::Commit => self.commit_now(commands),
+            Choice::EditMessage => self.edit_message(commands),
         }
     }
 }
 
 fn is_before(moment: &Value) -> bool {
-    moment.as_str().is_none_or(|moment| !moment.to_ascii_lowercase().contains("end") && !moment.to_ascii_lowercase().contains("after"))
+    moment.as_str().is_none_or(|moment| {
+        !moment.to_ascii_lowercase().contains("end") && !moment.to_ascii_lowercase().contains("after")
+    })
 }
 
 /// Whether an item is a call that changed something.

@@ -22,11 +22,15 @@ impl App {
         let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let known = self.commands.iter().any(|command| command.name == name);
         // A word nobody knows goes to the engine too: it says what may have been meant.
-        let word = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'));
+        let word = !name.is_empty()
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'));
         (known || (word && arguments.is_empty())).then(|| (name.to_owned(), arguments.trim().to_owned()))
     }
 
     pub(super) fn run_slash(&mut self, name: &str, arguments: &str, commands: &mut Vec<Command>) {
+        if self.git(name, arguments, commands) {
+            return;
+        }
         match (name, arguments) {
             ("new", _) => {
                 self.tell(NoticeLevel::Info, "A new thread; `/resume` goes back to the one before");
@@ -40,7 +44,8 @@ impl App {
             },
             ("rewind", _) => self.ask_rewind(commands),
             ("model", "") => {
-                let list = |thread_id| Request::List(List { kind: ListKind::Models, thread_id: Some(thread_id) });
+                let list =
+                    |thread_id| Request::List(List { kind: ListKind::Models, thread_id: Some(thread_id) });
                 self.call(Asked::Models, list, commands);
             }
             ("fork", "") => {
@@ -68,7 +73,11 @@ impl App {
     /// Has the engine run a command.
     pub(super) fn command(&mut self, name: &str, arguments: &str, commands: &mut Vec<Command>) {
         let run = |thread_id| {
-            Request::CommandRun(CommandRun { thread_id, name: name.to_owned(), arguments: arguments.to_owned() })
+            Request::CommandRun(CommandRun {
+                thread_id,
+                name: name.to_owned(),
+                arguments: arguments.to_owned(),
+            })
         };
         self.call(Asked::Command(name.to_owned()), run, commands);
     }
@@ -130,7 +139,8 @@ impl App {
         } else {
             self.configure(Some(Mode::Normal), None, commands);
         }
-        let prompt = Prompt { text: CARRY_OUT.to_owned(), typed: CARRY_OUT.to_owned(), attachments: Vec::new() };
+        let prompt =
+            Prompt { text: CARRY_OUT.to_owned(), typed: CARRY_OUT.to_owned(), attachments: Vec::new() };
         self.say(prompt, commands);
     }
 

@@ -91,12 +91,17 @@ impl App {
     }
 
     /// The panel and the composer, of which a modal panel hides the latter.
-    fn bottom(&self, width: usize, most: usize) -> (Vec<Line<'static>>, Vec<Line<'static>>, Option<(usize, usize)>) {
+    fn bottom(
+        &self,
+        width: usize,
+        most: usize,
+    ) -> (Vec<Line<'static>>, Vec<Line<'static>>, Option<(usize, usize)>) {
         let look = &self.setup.look;
         let room = most.saturating_sub(2).max(3);
         let modal = match self.dialogs.front() {
             Some(Dialog::Approval(dialog)) => {
-                let waiting = self.dialogs.iter().skip(1).filter(|d| matches!(d, Dialog::Approval(_))).count();
+                let waiting =
+                    self.dialogs.iter().skip(1).filter(|d| matches!(d, Dialog::Approval(_))).count();
                 Some(dialog.panel(width, room, waiting, look))
             }
             Some(Dialog::Question(dialog)) => Some(dialog.panel(width, room, look)),
@@ -197,7 +202,9 @@ impl App {
         let look = &self.setup.look;
         let armed = match self.armed {
             Some((Armed::Leave, _)) => Some("Ctrl+C again leaves"),
-            Some((Armed::Escape, _)) if self.composer.is_empty() => Some("Esc again goes back to an earlier point"),
+            Some((Armed::Escape, _)) if self.composer.is_empty() => {
+                Some("Esc again goes back to an earlier point")
+            }
             Some((Armed::Escape, _)) => Some("Esc again clears the draft"),
             None => None,
         };
@@ -205,7 +212,10 @@ impl App {
             return vec![Line::styled(text::clip(&format!("  {words}"), width), look.warn)];
         }
         if let Some(remark) = &self.remark {
-            return vec![Line::styled(text::clip(&format!("  {}", text::one_line(&remark.text)), width), Style::new())];
+            return vec![Line::styled(
+                text::clip(&format!("  {}", text::one_line(&remark.text)), width),
+                Style::new(),
+            )];
         }
         let Some(thread) = &self.thread else { return vec![Line::styled("  …", look.dim)] };
         let hint = if self.is_busy() || !self.dialogs.is_empty() { String::new() } else { self.hint_keys() };

@@ -128,7 +128,11 @@ impl Composer {
             return;
         }
         self.pasted += 1;
-        let size = if lines > 1 { format!("{lines} lines") } else { format!("{} characters", pasted.chars().count()) };
+        let size = if lines > 1 {
+            format!("{lines} lines")
+        } else {
+            format!("{} characters", pasted.chars().count())
+        };
         let label = format!("[Pasted #{}: {size}]", self.pasted);
         self.editor.paste(&label);
         self.chips.push((label, Held::Text(pasted)));
@@ -243,7 +247,13 @@ impl Composer {
     }
 
     /// The rows of the text in `width` columns, at most `most` of them round the caret, and the caret in them.
-    pub fn rows(&self, width: usize, most: usize, look: &Look, hint: &str) -> (Vec<Line<'static>>, (usize, usize)) {
+    pub fn rows(
+        &self,
+        width: usize,
+        most: usize,
+        look: &Look,
+        hint: &str,
+    ) -> (Vec<Line<'static>>, (usize, usize)) {
         let shell = self.is_shell();
         let (sign, style) = if shell { ("! ", look.warn) } else { ("› ", look.accent) };
         let sign = if look.shapes || shell { sign } else { "> " };
@@ -259,7 +269,8 @@ impl Composer {
         for number in 0..self.editor.line_count() {
             let line = self.editor.line(number).unwrap_or_default();
             let skip = if shell && number == 0 { 1 } else { 0 };
-            let line: String = line.graphemes(true).skip(skip).map(|g| if g == "\t" { "    " } else { g }).collect();
+            let line: String =
+                line.graphemes(true).skip(skip).map(|g| if g == "\t" { "    " } else { g }).collect();
             let original = self.editor.line(number).unwrap_or_default();
             let wrapped = wrap_line(&line, inner);
             if number == cursor.line {

@@ -83,8 +83,12 @@ impl ApprovalDialog {
             }
             KeyCode::Char('?') => self.explained = !self.explained,
             KeyCode::Char('y') => return Reply::Done(ApprovalAnswer::Once),
-            KeyCode::Char('a') if offered => return Reply::Done(ApprovalAnswer::Session { rule: self.rule() }),
-            KeyCode::Char('p') if offered => return Reply::Done(ApprovalAnswer::Always { rule: self.rule() }),
+            KeyCode::Char('a') if offered => {
+                return Reply::Done(ApprovalAnswer::Session { rule: self.rule() });
+            }
+            KeyCode::Char('p') if offered => {
+                return Reply::Done(ApprovalAnswer::Always { rule: self.rule() });
+            }
             KeyCode::Char('n') => self.reason = Some(Field::new(self.input)),
             KeyCode::Escape => return Reply::Done(ApprovalAnswer::Deny { reason: None }),
             KeyCode::Enter => match options[self.selected.min(options.len() - 1)] {
@@ -108,7 +112,11 @@ impl ApprovalDialog {
     /// The panel. The answers are always in sight; what is asked scrolls.
     pub fn panel(&self, width: usize, height: usize, waiting: usize, look: &Look) -> Panel {
         let inner = width.saturating_sub(2).max(8);
-        let title = if waiting > 0 { format!("Allow this?  ({waiting} more to answer)") } else { "Allow this?".to_owned() };
+        let title = if waiting > 0 {
+            format!("Allow this?  ({waiting} more to answer)")
+        } else {
+            "Allow this?".to_owned()
+        };
         let mut body: Vec<Line<'static>> = Vec::new();
         for row in text::wrap(&text::clean(&self.approval.summary), inner) {
             body.push(Line::raw(format!("  {row}")));
@@ -137,10 +145,17 @@ impl ApprovalDialog {
                     Option_::Always => ("p", format!("Always, saved in your settings: {rule}")),
                     Option_::Deny => ("n", "No, and say why".to_owned()),
                 };
-                foot.push(choice(look, index == self.selected, key, text::clip(&words, width.saturating_sub(5))));
+                // Never cut: what is granted must be read in full.
+                let mut wrapped = text::wrap(&words, width.saturating_sub(5).max(8)).into_iter();
+                foot.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
+                foot.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
             }
             let scopes = self.approval.scopes.len();
-            let other = if scopes > 1 { format!("Tab other rule ({}/{scopes}) · ", self.scope + 1) } else { String::new() };
+            let other = if scopes > 1 {
+                format!("Tab other rule ({}/{scopes}) · ", self.scope + 1)
+            } else {
+                String::new()
+            };
             let hint = format!("  {other}? explain · Esc no");
             foot.push(Line::styled(text::clip(&hint, width), look.dim));
         }

@@ -68,13 +68,18 @@ impl<T: Clone> Picker<T> {
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(8),
             KeyCode::PageDown => self.selected = (self.selected + 8).min(count.saturating_sub(1)),
             KeyCode::Enter => {
-                return self.matching().get(self.selected).map_or(Reply::Stay, |entry| Reply::Done(entry.value.clone()));
+                return self
+                    .matching()
+                    .get(self.selected)
+                    .map_or(Reply::Stay, |entry| Reply::Done(entry.value.clone()));
             }
             KeyCode::Backspace => {
                 self.filter.pop();
                 self.selected = 0;
             }
-            KeyCode::Char('p') if key.modifiers == Modifiers::CONTROL => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Char('p') if key.modifiers == Modifiers::CONTROL => {
+                self.selected = self.selected.saturating_sub(1)
+            }
             KeyCode::Char('n' | 'r') if key.modifiers == Modifiers::CONTROL => {
                 self.selected = (self.selected + 1).min(count.saturating_sub(1));
             }
@@ -101,7 +106,10 @@ impl<T: Clone> Picker<T> {
         let matching = self.matching();
         let mut rows = vec![Line::from(vec![
             Span::styled(text::clip(&self.title, width), look.strong),
-            Span::styled(if self.filter.is_empty() { String::new() } else { format!("  {}", self.filter) }, look.accent),
+            Span::styled(
+                if self.filter.is_empty() { String::new() } else { format!("  {}", self.filter) },
+                look.accent,
+            ),
         ])];
         for note in &self.notes {
             let wrapped = text::wrap(&text::clean(note), width.saturating_sub(2).max(8));
@@ -123,7 +131,11 @@ impl<T: Clone> Picker<T> {
         }
         list.resize(shown, Line::default());
         rows.extend(list);
-        let hint = format!("  {}/{} · type to narrow · Enter chooses · Esc closes", matching.len(), self.entries.len());
+        let hint = format!(
+            "  {}/{} · type to narrow · Enter chooses · Esc closes",
+            matching.len(),
+            self.entries.len()
+        );
         rows.push(Line::styled(text::clip(&hint, width), look.dim));
         Panel { rows, input: Vec::new(), caret: None }
     }

@@ -1,8 +1,6 @@
 //! What comes from the terminal, in our own words.
 
-use crossterm::event::{
-    Event, KeyCode as Code, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind,
-};
+use crossterm::event::{Event, KeyCode as Code, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 
 use crate::edit::{Key, KeyCode, Modifiers};
 

@@ -25,7 +25,12 @@ fn asked() -> Stage {
     let mut stage = Stage::new(80, 24);
     stage.ask("test it");
     stage.wait(1_000);
-    let item = stage.item(call("proc.exec", &json!({"command": "cargo test"}), ToolCallStatus::AwaitingApproval, None));
+    let item = stage.item(call(
+        "proc.exec",
+        &json!({"command": "cargo test"}),
+        ToolCallStatus::AwaitingApproval,
+        None,
+    ));
     stage.engine(EventContent::ItemStarted { item: item.clone() });
     stage.engine(EventContent::ApprovalRequested { approval: approval(item.id) });
     stage.take_wanted();
@@ -99,12 +104,17 @@ fn keys_of_a_word_being_typed_do_not_answer() {
     let mut stage = Stage::new(80, 24);
     stage.ask("test it");
     stage.keys("ma");
-    let item = stage.item(call("proc.exec", &json!({"command": "x"}), ToolCallStatus::AwaitingApproval, None));
+    let item =
+        stage.item(call("proc.exec", &json!({"command": "x"}), ToolCallStatus::AwaitingApproval, None));
     stage.engine(EventContent::ApprovalRequested { approval: approval(item.id) });
     stage.take_wanted();
     stage.keys("ybe");
     assert!(stage.requests().is_empty(), "the user was typing");
-    assert!(stage.screen().contains("› maybe") && stage.screen().contains("Allow this?"), "{}", stage.screen());
+    assert!(
+        stage.screen().contains("› maybe") && stage.screen().contains("Allow this?"),
+        "{}",
+        stage.screen()
+    );
     stage.wait(600);
     assert!(!stage.screen().contains("stop typing"));
     stage.keys("y");
@@ -190,7 +200,10 @@ fn a_question_is_answered_by_number_by_arrow_or_in_own_words() {
         stage.take_wanted();
         stage.keys(keys);
         let requests = stage.requests();
-        assert!(matches!(&requests[..], [Request::QuestionRespond(respond)] if respond.text == expected), "{keys}: {requests:?}");
+        assert!(
+            matches!(&requests[..], [Request::QuestionRespond(respond)] if respond.text == expected),
+            "{keys}: {requests:?}"
+        );
     }
 }
 
@@ -212,7 +225,11 @@ fn a_modal_dialog_hides_the_composer_and_one_typed_in_has_an_input() {
     stage.keys("/re");
     assert!(rows(&stage, Part::Panel) > 0 && rows(&stage, Part::Composer) > 0, "a menu keeps the composer");
     stage.keys("<Esc><C-c>/resume<CR>");
-    assert!(rows(&stage, Part::Panel) > 0 && rows(&stage, Part::Composer) == 0, "a list is modal\n{}", stage.screen());
+    assert!(
+        rows(&stage, Part::Panel) > 0 && rows(&stage, Part::Composer) == 0,
+        "a list is modal\n{}",
+        stage.screen()
+    );
     assert_eq!(rows(&stage, Part::Status), 1);
     assert_eq!(total(&stage), stage.app.view().rows.len());
 

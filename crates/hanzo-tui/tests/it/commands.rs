@@ -20,7 +20,10 @@ fn a_slash_opens_the_menu_and_letters_narrow_it() {
     assert!(screen.contains("❯ /help") && screen.contains("Show what can be typed here"), "{screen}");
     stage.keys("re");
     let screen = stage.screen();
-    assert!(screen.contains("/resume [thread]") && screen.contains("/rewind") && screen.contains("/review"), "{screen}");
+    assert!(
+        screen.contains("/resume [thread]") && screen.contains("/rewind") && screen.contains("/review"),
+        "{screen}"
+    );
     assert!(!screen.contains("/compact"));
     stage.keys("v<Tab>");
     assert!(stage.screen().contains("› /review"), "{}", stage.screen());
@@ -36,7 +39,9 @@ fn enter_in_the_menu_runs_the_command_unless_it_needs_more() {
     stage.keys("/rev<CR>");
     assert!(stage.requests().is_empty(), "it wants an argument");
     stage.keys("errors<CR>");
-    assert!(matches!(&stage.requests()[..], [Request::CommandRun(run)] if run.name == "review" && run.arguments == "errors"));
+    assert!(
+        matches!(&stage.requests()[..], [Request::CommandRun(run)] if run.name == "review" && run.arguments == "errors")
+    );
 }
 
 #[test]
@@ -78,7 +83,9 @@ fn new_keeps_the_thread_before() {
     stage.take_wanted();
     stage.keys("/new<CR>");
     let requests = stage.requests();
-    assert!(requests.iter().any(|request| matches!(request, Request::ThreadStart(start) if !start.ephemeral)));
+    assert!(
+        requests.iter().any(|request| matches!(request, Request::ThreadStart(start) if !start.ephemeral))
+    );
     assert!(!requests.iter().any(|request| matches!(request, Request::ThreadDelete(_))));
 }
 
@@ -111,7 +118,8 @@ fn a_reopened_thread_shows_its_end() {
 fn rewind_is_never_mind_unless_chosen_otherwise() {
     let mut stage = Stage::new(80, 24);
     let turn = stage.turn;
-    let said = stage.item(ItemContent::UserMessage { text: "break everything".into(), attachments: Vec::new() });
+    let said =
+        stage.item(ItemContent::UserMessage { text: "break everything".into(), attachments: Vec::new() });
     let checkpoint = CheckpointId::new();
     stage.take_wanted();
     stage.keys("<Esc><Esc>");
@@ -150,7 +158,10 @@ fn an_at_sign_completes_one_level_at_a_time() {
     assert!(stage.screen().contains("› see @src/main.rs"));
     stage.keys("now<CR>");
     let said = stage.requests();
-    assert!(matches!(&said[..], [Request::TurnStart(turn)] if turn.text == "see @src/main.rs now"), "{said:?}");
+    assert!(
+        matches!(&said[..], [Request::TurnStart(turn)] if turn.text == "see @src/main.rs now"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -161,7 +172,10 @@ fn late_completions_are_not_shown() {
     stage.event(Event::Completions("s".into(), vec![found]));
     assert!(!stage.screen().contains("src/"));
     stage.keys(" mail@example");
-    assert!(stage.take_wanted().iter().all(|command| *command != Command::Complete("example".into())), "an address");
+    assert!(
+        stage.take_wanted().iter().all(|command| *command != Command::Complete("example".into())),
+        "an address"
+    );
 }
 
 #[test]
@@ -171,7 +185,10 @@ fn a_shell_command_needs_no_second_consent_and_its_output_goes_with_the_next_mes
     stage.keys("!ls -a<CR>");
     let requests = stage.requests();
     let [Request::ToolCall(request)] = &requests[..] else { panic!("{requests:?}") };
-    assert_eq!((request.tool.as_str(), &request.arguments), ("proc", &json!({"action": "exec", "command": "ls -a"})));
+    assert_eq!(
+        (request.tool.as_str(), &request.arguments),
+        ("proc", &json!({"action": "exec", "command": "ls -a"}))
+    );
     let arguments = request.arguments.clone();
     let mut item = stage.item(call("proc.exec", &arguments, ToolCallStatus::AwaitingApproval, None));
     item.turn_id = None;
@@ -191,7 +208,7 @@ fn a_shell_command_needs_no_second_consent_and_its_output_goes_with_the_next_mes
     stage.keys("what is this?<CR>");
     let requests = stage.requests();
     let [Request::TurnStart(turn)] = &requests[..] else { panic!("{requests:?}") };
-    assert_eq!(turn.text, "<shell command=\"ls -a\">\nfile.txt\n</shell>\n\nwhat is this?");
+    assert_eq!(turn.text, "<shell>\n$ ls -a\nfile.txt\n</shell>\n\nwhat is this?");
 }
 
 #[test]
@@ -202,7 +219,8 @@ fn a_call_of_the_model_with_the_same_words_still_asks() {
     own.turn_id = None;
     stage.engine(EventContent::ItemStarted { item: own });
     stage.wait(1_000);
-    let models = stage.item(call("proc.exec", &json!({"command": "ls"}), ToolCallStatus::AwaitingApproval, None));
+    let models =
+        stage.item(call("proc.exec", &json!({"command": "ls"}), ToolCallStatus::AwaitingApproval, None));
     stage.engine(EventContent::ItemStarted { item: models.clone() });
     let approval = Approval {
         approval_id: ApprovalId::new(),
@@ -258,7 +276,10 @@ fn a_pasted_path_of_an_image_becomes_an_attachment() {
     assert!(stage.screen().contains("[Image #1: shot.png]"));
     stage.keys("what is wrong?<CR>");
     let requests = stage.requests();
-    assert!(matches!(&requests[..], [Request::TurnStart(turn)] if turn.attachments.len() == 1), "{requests:?}");
+    assert!(
+        matches!(&requests[..], [Request::TurnStart(turn)] if turn.attachments.len() == 1),
+        "{requests:?}"
+    );
 }
 
 #[test]
@@ -267,7 +288,10 @@ fn line_breaks_are_typed_in_four_ways() {
     stage.take_wanted();
     stage.keys("a<C-j>b<S-CR>c<M-CR>d\\<CR>e<CR>");
     let requests = stage.requests();
-    assert!(matches!(&requests[..], [Request::TurnStart(turn)] if turn.text == "a\nb\nc\nd\ne"), "{requests:?}");
+    assert!(
+        matches!(&requests[..], [Request::TurnStart(turn)] if turn.text == "a\nb\nc\nd\ne"),
+        "{requests:?}"
+    );
 }
 
 #[test]
@@ -281,7 +305,8 @@ fn the_editor_gets_the_whole_draft_and_gives_it_back() {
 
 #[test]
 fn vim_keys_have_the_composer_first() {
-    let mut stage = Stage::with(hanzo_tui::Setup { input: hanzo_tui::edit::InputMode::Vim, ..setup() }, 80, 24);
+    let mut stage =
+        Stage::with(hanzo_tui::Setup { input: hanzo_tui::edit::InputMode::Vim, ..setup() }, 80, 24);
     assert!(stage.screen().contains("INSERT"));
     stage.keys("hello world<Esc>");
     assert!(stage.screen().contains("NORMAL"));
@@ -308,4 +333,71 @@ fn copying_goes_to_the_terminal_and_nothing_is_claimed() {
     stage.take_wanted();
     stage.keys("/copy<CR>");
     assert!(stage.take_wanted().contains(&Command::Copy("The answer.".into())));
+}
+
+#[test]
+fn git_commands_are_run_as_typed_and_pass_no_gate() {
+    let ran = |typed: &str| {
+        let mut stage = Stage::new(80, 24);
+        stage.take_wanted();
+        stage.keys(typed);
+        let wanted = stage.take_wanted();
+        assert!(
+            !wanted.iter().any(|command| matches!(command, Command::Call(..))),
+            "{typed}: the engine is not asked"
+        );
+        wanted.into_iter().find_map(|command| match command {
+            Command::Run(_, program, arguments) => Some(format!("{program} {}", arguments.join(" "))),
+            _ => None,
+        })
+    };
+    assert_eq!(ran("/branch my-fix<CR>").as_deref(), Some("git checkout -b my-fix"));
+    assert_eq!(ran("/worktree try<CR>").as_deref(), Some("git worktree add ../project-try -b try"));
+    assert_eq!(ran("/diff<Esc><CR>").as_deref(), Some("git diff HEAD"));
+    assert!(ran("/stash<Esc><CR>").unwrap().starts_with("git stash push -m hanzo: 2"));
+    assert_eq!(ran("/branch --orphan<CR>"), None, "an option is no name");
+    assert_eq!(ran("/branch two words<CR>"), None);
+}
+
+#[test]
+fn a_commit_message_is_written_by_the_model_and_accepted_by_the_user() {
+    use hanzo_tui::app::{Afterwards, Job};
+    let mut stage = Stage::new(80, 30);
+    stage.keys("/commit<Esc><CR>");
+    assert!(stage.take_wanted().iter().any(|command| matches!(command, Command::Run(Job::Stage(_), "git", arguments) if arguments[..] == ["add", "--update"])));
+    stage.event(Event::Ran(Job::Stage(Afterwards::Nothing), Ok(String::new())));
+    stage.take_wanted();
+    stage.event(Event::Ran(Job::Staged(Afterwards::Nothing), Ok("+a line\n".into())));
+    let requests = stage.requests();
+    assert!(
+        matches!(&requests[..], [Request::TurnStart(turn)] if turn.text.starts_with("<diff>\n+a line\n</diff>") && turn.text.contains("conventional")),
+        "{requests:?}"
+    );
+    stage.engine(EventContent::TurnStarted { turn_id: stage.turn });
+    stage.say("```\nfix(parser): accept empty input\n```");
+    stage.turn_ends(TurnEnd::Completed);
+    let screen = stage.screen();
+    assert!(screen.contains("Commit?") && screen.contains("fix(parser): accept empty input"), "{screen}");
+    stage.keys("<Down><CR>");
+    assert!(stage.take_wanted().contains(&Command::Edit("fix(parser): accept empty input".into())));
+    stage.event(Event::Edited(Ok("fix: better\n".into())));
+    stage.keys("<CR>");
+    let wanted = stage.take_wanted();
+    assert!(wanted.iter().any(|command| matches!(command, Command::Run(Job::Commit(_), "git", arguments) if arguments[..] == ["commit", "-m", "fix: better"])), "{wanted:?}");
+}
+
+#[test]
+fn with_nothing_staged_nothing_is_committed() {
+    use hanzo_tui::app::{Afterwards, Job};
+    let mut stage = Stage::new(80, 30);
+    stage.take_wanted();
+    stage.event(Event::Ran(Job::Staged(Afterwards::PullRequest), Ok("\n".into())));
+    assert!(stage.screen().contains("there is nothing to commit"));
+    assert!(stage.take_wanted().is_empty());
+    stage.event(Event::Ran(Job::Commit(Afterwards::PullRequest), Ok("[main 1] x".into())));
+    assert!(
+        matches!(&stage.take_wanted()[..], [Command::Run(Job::Push, "git", arguments)] if arguments[0] == "push")
+    );
+    stage.event(Event::Ran(Job::Push, Ok(String::new())));
+    assert!(matches!(&stage.take_wanted()[..], [Command::Run(Job::Tell, "gh", _)]));
 }

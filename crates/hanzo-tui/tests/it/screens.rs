@@ -1,8 +1,8 @@
 //! What a person sees, at four widths.
 
 use hanzo_protocol::event::EventContent;
-use hanzo_protocol::item::{Approval, ItemContent, PlanStatus, PlanStep, ToolCallStatus, TurnEnd};
 use hanzo_protocol::ids::ApprovalId;
+use hanzo_protocol::item::{Approval, ItemContent, PlanStatus, PlanStep, ToolCallStatus, TurnEnd};
 use hanzo_protocol::tool::ToolResult;
 use serde_json::json;
 
@@ -32,10 +32,23 @@ fn a_turn_at_work() {
         stage.ask("fix the failing test in the parser");
         stage.say("I'll look at the test first, then at what it tests.");
         let result = ToolResult::success("fn parse() {}\n");
-        stage.completed(call("fs.read", &json!({"uri": "src/parser.rs"}), ToolCallStatus::Completed, Some(result)));
-        let item = stage.item(call("proc.exec", &json!({"command": "cargo test --workspace"}), ToolCallStatus::Running, None));
+        stage.completed(call(
+            "fs.read",
+            &json!({"uri": "src/parser.rs"}),
+            ToolCallStatus::Completed,
+            Some(result),
+        ));
+        let item = stage.item(call(
+            "proc.exec",
+            &json!({"command": "cargo test --workspace"}),
+            ToolCallStatus::Running,
+            None,
+        ));
         stage.engine(EventContent::ItemStarted { item: item.clone() });
-        stage.engine(EventContent::ItemDelta { item_id: item.id, delta: "   Compiling parser v0.1.0\n".into() });
+        stage.engine(EventContent::ItemDelta {
+            item_id: item.id,
+            delta: "   Compiling parser v0.1.0\n".into(),
+        });
         let step = |text: &str, status| PlanStep { text: text.into(), status };
         let steps = vec![step("Read the test", PlanStatus::Done), step("Fix the parser", PlanStatus::Active)];
         stage.completed(ItemContent::Plan { steps });
@@ -48,7 +61,12 @@ fn a_request_for_consent() {
     at_all_widths("consent", |stage| {
         stage.ask("run it");
         stage.wait(1_000);
-        let item = stage.item(call("proc.exec", &json!({"command": "cargo test"}), ToolCallStatus::AwaitingApproval, None));
+        let item = stage.item(call(
+            "proc.exec",
+            &json!({"command": "cargo test"}),
+            ToolCallStatus::AwaitingApproval,
+            None,
+        ));
         stage.engine(EventContent::ItemStarted { item: item.clone() });
         let approval = Approval {
             approval_id: ApprovalId::new(),
@@ -78,7 +96,12 @@ fn a_finished_turn() {
         stage.ask("say hello");
         stage.say("Hello! 你好，世界 👋🏽");
         let failed = ToolResult::failure("COMMAND_FAILED: exit code 101");
-        stage.completed(call("proc.exec", &json!({"command": "cargo test"}), ToolCallStatus::Failed, Some(failed)));
+        stage.completed(call(
+            "proc.exec",
+            &json!({"command": "cargo test"}),
+            ToolCallStatus::Failed,
+            Some(failed),
+        ));
         stage.turn_ends(TurnEnd::Completed);
     });
 }

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hanzo_protocol::engine::{
-    CommandOutcome, Done, Listed, Mode, Page, Posture, Request, Response, ThreadOptions, ThreadSummary, TurnStarted,
+    CommandOutcome, Done, Listed, Mode, Page, Posture, Request, Response, ThreadOptions, ThreadSummary,
+    TurnStarted,
 };
 use hanzo_protocol::event::{Event as Notification, EventContent, EventCursor};
 use hanzo_protocol::ids::{ItemId, ThreadId, ToolCallId, TraceId, TurnId};
-use hanzo_protocol::item::{Item, ItemContent, ToolCallItem, ToolCallStatus, TurnEnd, TurnSummary, Visibility};
+use hanzo_protocol::item::{
+    Item, ItemContent, ToolCallItem, ToolCallStatus, TurnEnd, TurnSummary, Visibility,
+};
 use hanzo_protocol::tool::{Effect, ToolResult};
 use hanzo_protocol::usage::Usage;
 use hanzo_tui::app::{App, Asked, Begin, Command, Event, Setup};
@@ -96,7 +99,9 @@ impl Stage {
     fn done(&mut self, commands: Vec<Command>) {
         for command in commands {
             let answer = match &command {
-                Command::Call(Asked::Open, Request::ThreadStart(_)) => Some(Response::ThreadStart(self.summary())),
+                Command::Call(Asked::Open, Request::ThreadStart(_)) => {
+                    Some(Response::ThreadStart(self.summary()))
+                }
                 Command::Call(Asked::Commands, _) => Some(Response::List(Listed { entries: registry() })),
                 Command::Call(_, Request::TurnStart(_)) => {
                     Some(Response::TurnStart(TurnStarted::Started { turn_id: self.turn }))
@@ -226,7 +231,8 @@ impl Stage {
     }
 
     pub fn turn_ends(&mut self, ended: TurnEnd) {
-        let usage = Usage { input_tokens: 200, cache_read_tokens: 800, output_tokens: 50, ..Usage::default() };
+        let usage =
+            Usage { input_tokens: 200, cache_read_tokens: 800, output_tokens: 50, ..Usage::default() };
         let summary = TurnSummary {
             ended,
             steps: 2,
@@ -286,7 +292,12 @@ impl Stage {
     }
 }
 
-pub fn call(tool: &str, arguments: &serde_json::Value, status: ToolCallStatus, result: Option<ToolResult>) -> ItemContent {
+pub fn call(
+    tool: &str,
+    arguments: &serde_json::Value,
+    status: ToolCallStatus,
+    result: Option<ToolResult>,
+) -> ItemContent {
     ItemContent::ToolCall(ToolCallItem {
         call_id: ToolCallId::new("call_1"),
         tool: tool.to_owned(),
@@ -302,9 +313,7 @@ pub fn call(tool: &str, arguments: &serde_json::Value, status: ToolCallStatus, r
 }
 
 fn registry() -> Vec<serde_json::Value> {
-    let command = |name: &str, kind: &str, hint: Option<&str>, about: &str| {
-        json!({"name": name, "kind": kind, "argumentHint": hint, "description": about, "origin": "builtIn"})
-    };
+    let command = |name: &str, kind: &str, hint: Option<&str>, about: &str| json!({"name": name, "kind": kind, "argumentHint": hint, "description": about, "origin": "builtIn"});
     vec![
         command("help", "engine", None, "Show what can be typed here"),
         command("compact", "engine", None, "Fold older work into a digest to free context"),
@@ -312,12 +321,22 @@ fn registry() -> Vec<serde_json::Value> {
         command("clear", "local", None, "Discard this thread and start anew; asks first"),
         command("resume", "local", Some("[thread]"), "Go on with an earlier thread"),
         command("fork", "engine", Some("[item]"), "Copy this thread and go on in the copy"),
-        command("rewind", "local", Some("[checkpoint]"), "Take back turns: the conversation, the files or both"),
+        command(
+            "rewind",
+            "local",
+            Some("[checkpoint]"),
+            "Take back turns: the conversation, the files or both",
+        ),
         command("export", "engine", Some("[markdown|jsonl]"), "Write this thread out"),
         command("copy", "local", None, "Copy the last answer"),
         command("model", "engine", Some("[provider/model]"), "Show or choose the model"),
         command("mode", "engine", Some("[normal|plan]"), "Show or choose the mode; plan only looks"),
         command("cost", "engine", None, "Show tokens, cache hits and cost"),
+        command("diff", "local", None, "Show the uncommitted changes"),
+        command("branch", "local", Some("<name>"), "Make a git branch and switch to it"),
+        command("commit", "local", None, "Commit tracked changes"),
+        command("worktree", "local", Some("<name>"), "Make a git worktree"),
+        command("stash", "local", None, "Put uncommitted changes away"),
         command("review", "turn", Some("<focus>"), "Review the staged diff"),
     ]
 }

@@ -2,8 +2,8 @@
 
 use hanzo_protocol::engine::{Mode, Posture, Request};
 use hanzo_protocol::event::EventContent;
-use hanzo_protocol::item::{ItemContent, TurnEnd};
 use hanzo_protocol::item::ToolCallStatus;
+use hanzo_protocol::item::{ItemContent, TurnEnd};
 use hanzo_protocol::tool::ToolResult;
 use hanzo_tui::app::Command;
 use hanzo_tui::terminal::Input;
@@ -34,7 +34,8 @@ fn what_is_typed_is_said_and_the_answer_stays_in_the_scrollback() {
 
 #[test]
 fn any_split_of_a_stream_leaves_the_same_transcript() {
-    let answer = "First line.\nSecond line, which is longer than the terminal is wide, so that it is broken.\n\nLast";
+    let answer =
+        "First line.\nSecond line, which is longer than the terminal is wide, so that it is broken.\n\nLast";
     let transcript = |size| {
         let mut stage = Stage::new(40, 20);
         stage.ask("go");
@@ -143,7 +144,8 @@ fn what_could_not_be_said_is_not_lost() {
         kind: hanzo_protocol::engine::EngineErrorKind::NotFound,
         message: "the engine is shutting down".into(),
     };
-    let prompt = hanzo_tui::composer::Prompt { text: "do".into(), typed: "do".into(), attachments: Vec::new() };
+    let prompt =
+        hanzo_tui::composer::Prompt { text: "do".into(), typed: "do".into(), attachments: Vec::new() };
     stage.event(hanzo_tui::app::Event::Answer(hanzo_tui::app::Asked::Say(prompt), Err(error)));
     assert!(stage.screen().contains("› do"));
     assert!(stage.screen().contains("error: the engine is shutting down"));
@@ -158,9 +160,15 @@ fn calls_under_way_are_shown_and_become_final_in_order() {
     stage.engine(EventContent::ItemStarted { item: first.clone() });
     stage.engine(EventContent::ItemStarted { item: second.clone() });
     assert!(stage.screen().contains("○ fs.read a.rs"));
-    let done = |uri: &str| call("fs.read", &json!({"uri": uri}), ToolCallStatus::Completed, Some(ToolResult::success("x")));
-    stage.engine(EventContent::ItemCompleted { item: hanzo_protocol::item::Item { content: done("b.rs"), ..second } });
-    stage.engine(EventContent::ItemCompleted { item: hanzo_protocol::item::Item { content: done("a.rs"), ..first } });
+    let done = |uri: &str| {
+        call("fs.read", &json!({"uri": uri}), ToolCallStatus::Completed, Some(ToolResult::success("x")))
+    };
+    stage.engine(EventContent::ItemCompleted {
+        item: hanzo_protocol::item::Item { content: done("b.rs"), ..second },
+    });
+    stage.engine(EventContent::ItemCompleted {
+        item: hanzo_protocol::item::Item { content: done("a.rs"), ..first },
+    });
     stage.say("Both read.");
     stage.turn_ends(TurnEnd::Completed);
     let all = stage.everything();
@@ -239,11 +247,19 @@ fn the_user_who_looks_elsewhere_is_called() {
     stage.ask("go");
     stage.take_wanted();
     stage.turn_ends(TurnEnd::Completed);
-    assert!(!stage.take_wanted().iter().any(|command| matches!(command, Command::Notify(_))), "they are here");
+    assert!(
+        !stage.take_wanted().iter().any(|command| matches!(command, Command::Notify(_))),
+        "they are here"
+    );
     stage.ask("go");
     stage.event(hanzo_tui::app::Event::Input(Input::Focus(false)));
     stage.turn_ends(TurnEnd::Completed);
-    assert!(stage.take_wanted().iter().any(|command| matches!(command, Command::Notify(text) if text.contains("rests"))));
+    assert!(
+        stage
+            .take_wanted()
+            .iter()
+            .any(|command| matches!(command, Command::Notify(text) if text.contains("rests")))
+    );
 }
 
 #[test]
@@ -253,7 +269,8 @@ fn nothing_moves_while_nothing_happens() {
     assert_eq!(stage.app.wake_at(), None, "an idle face sleeps");
     stage.ask("go");
     assert!(stage.app.wake_at().is_some());
-    let mut still = Stage::with(hanzo_tui::Setup { look: hanzo_tui::look::Look::plain().in_words(), ..setup() }, 80, 24);
+    let mut still =
+        Stage::with(hanzo_tui::Setup { look: hanzo_tui::look::Look::plain().in_words(), ..setup() }, 80, 24);
     still.ask("go");
     still.wait(10_000);
     assert_eq!(still.app.wake_at(), None, "with a screen reader nothing spins");
@@ -269,4 +286,22 @@ fn the_bytes_for_a_streamed_word_are_few() {
     let deltas = words.len().div_ceil(6);
     let each = (stage.written.len() - before) / deltas;
     assert!(each < 200, "{each} bytes for a word of 6");
+}
+
+#[test]
+fn a_resize_loses_no_line_and_leaves_no_old_viewport() {
+    let mut stage = Stage::new(60, 16);
+    stage.ask("go");
+    let answer: String = (1..=30).map(|n| format!("line {n}.\n")).collect();
+    let item = stage.stream(&answer, 9);
+    stage.resize(60, 10);
+    stage.resize(60, 24);
+    stage.engine(EventContent::ItemCompleted { item });
+    stage.turn_ends(TurnEnd::Completed);
+    let all = stage.everything();
+    for n in 1..=30 {
+        assert_eq!(all.lines().filter(|line| *line == format!("line {n}.")).count(), 1, "line {n}\n{all}");
+    }
+    assert_eq!(all.matches("what shall be done?").count(), 1, "{all}");
+    assert_eq!(all.matches("Working").count(), 0, "{all}");
 }

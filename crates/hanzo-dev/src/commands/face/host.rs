@@ -41,7 +41,9 @@ pub struct Machine {
 impl Machine {
     pub fn new(inputs: &LoadInputs, root: Arc<Root>) -> Self {
         let data = user_data_dir(&inputs.environment, Platform::current());
-        let set = |name: &str| inputs.environment.get(name).filter(|value| !value.trim().is_empty()).map(str::to_owned);
+        let set = |name: &str| {
+            inputs.environment.get(name).filter(|value| !value.trim().is_empty()).map(str::to_owned)
+        };
         Self {
             root,
             directory: inputs.workspace_root.clone(),
@@ -77,7 +79,11 @@ fn tail(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(PROMPTS_READ).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Some(if from == 0 { text } else { text.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default() })
+    Some(if from == 0 {
+        text
+    } else {
+        text.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+    })
 }
 
 impl Host for Machine {
@@ -154,7 +160,9 @@ impl Host for Machine {
         Some(Attachment {
             media_type: media_type.to_owned(),
             name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
-            source: AttachmentSource::Inline { base64: base64::engine::general_purpose::STANDARD.encode(bytes) },
+            source: AttachmentSource::Inline {
+                base64: base64::engine::general_purpose::STANDARD.encode(bytes),
+            },
         })
     }
 
@@ -174,19 +182,51 @@ impl Host for Machine {
         Ok(path)
     }
 
+    fn run(&self, program: &str, arguments: &[String]) -> Result<String, String> {
+        let shown = format!("{program} {}", arguments.join(" "));
+        let shown = shown.lines().next().unwrap_or_default();
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.directory)
+            // A question on the terminal would be lost behind the face.
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_PAGER", "cat")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .map_err(|error| format!("cannot run `{shown}`: {error}\n\nhint: is `{program}` installed?"))?;
+        let out = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        match ended.status.success() {
+            true if out.trim().is_empty() => Ok(said),
+            true => Ok(out),
+            false => Err(format!(
+                "`{shown}` failed: {}",
+                if said.trim().is_empty() { out.trim() } else { said.trim() }
+            )),
+        }
+    }
+
     fn edit(&self, text: &str) -> Result<String, String> {
         let editor = self.editor.as_deref().unwrap_or("vi");
         let name = format!("hanzo-prompt-{}.md", hanzo_protocol::ids::TraceId::new());
         let path = std::env::temp_dir().join(name);
-        write_private(&path, text.as_bytes()).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        write_private(&path, text.as_bytes())
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         // Through a shell, because people have arguments in it: `EDITOR="code --wait"`.
-        let ended = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+        let ended =
+            Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
         let edited = std::fs::read_to_string(&path);
         let _ = std::fs::remove_file(&path);
         match ended {
-            Ok(status) if status.success() => edited.map_err(|error| format!("cannot read what was written: {error}")),
-            Ok(status) => Err(format!("the editor `{editor}` ended with {status}; the prompt is as it was\n\nhint: set `VISUAL` or `EDITOR`")),
-            Err(error) => Err(format!("cannot start the editor `{editor}`: {error}\n\nhint: set `VISUAL` or `EDITOR`")),
+            Ok(status) if status.success() => {
+                edited.map_err(|error| format!("cannot read what was written: {error}"))
+            }
+            Ok(status) => Err(format!(
+                "the editor `{editor}` ended with {status}; the prompt is as it was\n\nhint: set `VISUAL` or `EDITOR`"
+            )),
+            Err(error) => {
+                Err(format!("cannot start the editor `{editor}`: {error}\n\nhint: set `VISUAL` or `EDITOR`"))
+            }
         }
     }
 }

@@ -41,8 +41,13 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
     };
     root::block_on(async {
         let workspace = inputs.workspace_root.clone();
-        let options =
-            RootOptions { inputs: inputs.clone(), keep: Keep::Stored, program: "hanzo-dev", wrap: None, instead: None };
+        let options = RootOptions {
+            inputs: inputs.clone(),
+            keep: Keep::Stored,
+            program: "hanzo-dev",
+            wrap: None,
+            instead: None,
+        };
         let stop = stop()?;
         let root = Arc::new(Root::open(options).await?);
         notices.extend(root.notices.iter().cloned());
@@ -84,11 +89,15 @@ fn check(args: &FaceArgs) -> Result<(), Failure> {
             .map(clap::Command::get_name)
             .find(|name| *name != word && strsim::damerau_levenshtein(name, word) <= 2);
         if let Some(near) = near {
-            let text = format!("there is no command `{word}`\n\nhint: did you mean `hanzo-dev {near}`?");
+            let text = format!("there is no command '{word}'\n\nhint: did you mean '{near}'?");
             return Err(Failure::message(Exit::Usage, text));
         }
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        if args.prompt.is_none() && args.resume.is_none() && !args.continue_newest {
+            let help = Cli::command().render_help();
+            return Err(Failure::message(Exit::Usage, format!("no command was given\n\n{help}")));
+        }
         let text = "the terminal face needs a terminal\n\nhint: `hanzo-dev run \"what to do\"` works without one, \
                     `hanzo-dev --help` lists the commands";
         return Err(Failure::message(Exit::Usage, text));
@@ -107,10 +116,9 @@ fn keymap(config: Option<&std::path::Path>, notices: &mut Vec<String>) -> Keymap
 }
 
 fn look(screen_reader: bool) -> Look {
-    let wants_words = screen_reader || std::env::var_os("HANZO_SCREEN_READER").is_some_and(|value| !value.is_empty());
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let look = if no_colour || wants_words { Look::plain() } else { Look::ansi() };
-    if wants_words { look.in_words() } else { look }
+    let look = if no_colour || screen_reader { Look::plain() } else { Look::ansi() };
+    if screen_reader { look.in_words() } else { look }
 }
 
 /// Done when the process is asked to end.
