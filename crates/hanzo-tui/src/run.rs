@@ -14,6 +14,7 @@ use hanzo_protocol::engine::{EngineClient, EngineError, Request, Response};
 use hanzo_protocol::event::Event as Notification;
 use hanzo_protocol::item::NoticeLevel;
 use hanzo_protocol::{BoxFuture, BoxStream};
+use ratatui::text::Line;
 use tokio::sync::mpsc;
 
 use crate::app::{App, Asked, Command, Event, Setup};
@@ -28,6 +29,9 @@ const PACE: Duration = Duration::from_millis(25);
 /// arrives at another.
 const SETTLED: Duration = Duration::from_millis(40);
 
+/// How many lines are written at once. Between two lots the keys have their turn, however much there is to write.
+const LINES_AT_ONCE: usize = 1_000;
+
 type Answer = (Asked, Result<Response, EngineError>);
 
 /// What the face leaves behind when it ends.
@@ -37,6 +41,8 @@ pub struct Left {
     pub farewell: Option<String>,
     /// How many bytes were written to the terminal.
     pub bytes: u64,
+    /// Why no thread could be opened.
+    pub failed: Option<EngineError>,
 }
 
 /// Runs the face on the process's terminal until the user leaves. `stop` is done when the process is asked to end.
@@ -66,6 +72,7 @@ pub async fn run(
         beside: FuturesUnordered::new(),
         events: None,
         input: Some(EventStream::new()),
+        backlog: VecDeque::new(),
         ended: false,
     };
     face.draw()?;
@@ -88,6 +95,8 @@ struct Face<'a> {
     beside: FuturesUnordered<BoxFuture<'a, Answer>>,
     events: Option<BoxStream<'a, Notification>>,
     input: Option<EventStream>,
+    /// Final lines that are not written yet.
+    backlog: VecDeque<Line<'static>>,
     ended: bool,
 }
 
@@ -167,7 +176,7 @@ impl<'a> Face<'a> {
             if resized.is_none() && (urgent || drawn.elapsed() >= PACE) {
                 self.draw()?;
                 drawn = Instant::now();
-                dirty = false;
+                dirty = !self.backlog.is_empty();
             }
         }
         Ok(())
@@ -178,7 +187,9 @@ impl<'a> Face<'a> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let lines = self.app.take_lines();
+        self.backlog.extend(self.app.take_lines());
+        let count = self.backlog.len().min(LINES_AT_ONCE);
+        let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
         self.screen.draw(&lines, &self.app.view())
     }
 
@@ -212,9 +223,7 @@ impl<'a> Face<'a> {
                 }),
                 Command::Write(name, text) => self.ask_host(move |host| {
                     Some(match host.write(&name, &text) {
-                        Ok(path) => {
-                            Event::Told(NoticeLevel::Warning, format!("Written to {}", path.display()))
-                        }
+                        Ok(path) => Event::Told(NoticeLevel::Info, format!("Written to {}", path.display())),
                         Err(why) => Event::Told(NoticeLevel::Error, why),
                     })
                 }),
@@ -225,7 +234,7 @@ impl<'a> Face<'a> {
                     let count = text.chars().count();
                     self.write(&clipboard(&text, std::env::var_os("TMUX").is_some()))?;
                     let words = format!("Sent {count} characters to the terminal's clipboard (OSC 52)");
-                    let more = self.update(Event::Told(NoticeLevel::Info, words));
+                    let more = self.update(Event::Remark(words));
                     self.carry_out(more)?;
                 }
                 Command::Notify(text) => {
@@ -304,6 +313,9 @@ impl<'a> Face<'a> {
     /// Gives the terminal away while `job` runs.
     fn elsewhere<T>(&mut self, job: impl FnOnce(&dyn Host) -> T) -> io::Result<T> {
         self.draw()?;
+        while !self.backlog.is_empty() {
+            self.draw()?;
+        }
         // The reader of keys would take those that are not for us.
         self.input = None;
         self.screen.leave()?;
@@ -319,12 +331,16 @@ impl<'a> Face<'a> {
     }
 
     fn end(mut self) -> io::Result<Left> {
-        let lines = self.app.take_lines();
-        if !lines.is_empty() {
-            self.screen.draw(&lines, &self.app.view())?;
+        self.draw()?;
+        while !self.backlog.is_empty() {
+            self.draw()?;
         }
         self.screen.leave()?;
-        let left = Left { farewell: self.app.farewell(), bytes: self.screen.bytes() };
+        let left = Left {
+            farewell: self.app.farewell(),
+            bytes: self.screen.bytes(),
+            failed: self.app.failed().cloned(),
+        };
         self.guard.release()?;
         Ok(left)
     }

@@ -51,6 +51,10 @@ pub fn clip_left(text: &str, most: usize) -> String {
 
 /// `text` without escape sequences and control characters; line breaks stay, tabs become blanks.
 pub fn clean(text: &str) -> String {
+    let harmless = |c: char| (c == '\n' || !c.is_control()) && !is_direction_mark(c);
+    if text.chars().all(harmless) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -70,11 +74,15 @@ pub fn clean(text: &str) -> String {
             },
             c if c.is_control() => {}
             // Marks that turn the direction of what follows can hide what a line really says.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {}
+            c if is_direction_mark(c) => {}
             c => out.push(c),
         }
     }
     out
+}
+
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
 /// One line of `text`: cleaned, breaks and runs of blanks joined.
@@ -91,6 +99,9 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 /// in them.
 pub fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
+    if line.width() <= width {
+        return vec![line.to_owned()];
+    }
     let mut rows = Vec::new();
     let mut row = String::new();
     let mut used = 0;

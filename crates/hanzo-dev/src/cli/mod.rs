@@ -18,12 +18,7 @@ pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
 /// explain KEY` says where a value came from. Exit codes: 0 success, 1 failure, 2 usage, 41 credentials, 42 bad input, 44
 /// sandbox, 52 broken settings, 53 to 58 and 124 limits of `run`.
 #[derive(Debug, Parser)]
-#[command(
-    name = "hanzo-dev",
-    version = env!("HANZO_DEV_VERSION"),
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true
-)]
+#[command(name = "hanzo-dev", version = env!("HANZO_DEV_VERSION"))]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]
@@ -54,6 +49,13 @@ pub struct FaceArgs {
     /// No shapes, no colours, nothing that moves: for a screen reader
     #[arg(long)]
     pub screen_reader: bool,
+}
+
+impl FaceArgs {
+    /// Whether anything was said about the face.
+    pub fn is_given(&self) -> bool {
+        self.prompt.is_some() || self.continue_newest || self.resume.is_some() || self.screen_reader
+    }
 }
 
 /// What holds for every command.

@@ -186,8 +186,10 @@ impl App {
         if summary.ended == TurnEnd::Interrupted {
             // What waited is the user's again, to change or to send.
             let waiting: Vec<String> = self.queue.drain(..).map(|prompt| prompt.typed).collect();
-            if !waiting.is_empty() && self.composer.is_empty() {
-                self.composer.set_text(&waiting.join("\n"));
+            if !waiting.is_empty() {
+                let draft = Some(self.composer.opened()).filter(|draft| !draft.is_empty());
+                let all: Vec<String> = waiting.into_iter().chain(draft).collect();
+                self.composer.set_text(&all.join("\n"));
             }
         } else if let Some(next) = self.queue.pop_front() {
             self.say(next, commands);
@@ -289,11 +291,10 @@ impl App {
             }
             Asked::Open | Asked::Newest | Asked::ById(_) => {
                 self.opening = false;
-                self.tell(NoticeLevel::Error, &error.message);
                 if self.thread.is_none() {
-                    self.leave(commands);
+                    self.failed = Some(error.clone());
+                    return self.leave(commands);
                 }
-                return;
             }
             _ => {}
         }

@@ -112,8 +112,10 @@ pub enum Event {
     Ran(Job, Result<String, String>),
     /// An image was looked for at a pasted path.
     Image(String, Option<hanzo_protocol::message::Attachment>),
-    /// Something was written to the clipboard or to a file; what to say about it.
+    /// Something to say in the transcript.
     Told(NoticeLevel, String),
+    /// Something to say in passing.
+    Remark(String),
     /// Time passed.
     Tick,
 }
@@ -290,6 +292,7 @@ pub struct App {
     opening: bool,
     help: bool,
     quit: bool,
+    failed: Option<EngineError>,
 }
 
 /// A key that has to be pressed twice.
@@ -342,6 +345,7 @@ impl App {
             opening: true,
             help: false,
             quit: false,
+            failed: None,
             setup,
         };
         let commands = app.begin();
@@ -366,8 +370,8 @@ impl App {
             Event::Edited(Err(why)) => self.tell(NoticeLevel::Error, &why),
             Event::Image(_, Some(attachment)) => self.composer.attach(attachment),
             Event::Image(path, None) => self.composer.paste(&path),
-            Event::Told(NoticeLevel::Info, text) => self.remark(text),
             Event::Told(level, text) => self.tell(level, &text),
+            Event::Remark(text) => self.remark(text),
             Event::Tick => {
                 self.composer.tick(now);
                 if self.quiet_at().is_some_and(|quiet| quiet <= now) {
@@ -407,6 +411,11 @@ impl App {
     /// Whether the user has left.
     pub fn has_quit(&self) -> bool {
         self.quit
+    }
+
+    /// Why no thread could be opened, so that there was nothing to stay for.
+    pub fn failed(&self) -> Option<&EngineError> {
+        self.failed.as_ref()
     }
 
     /// The thread that is open.

@@ -143,9 +143,7 @@ impl<W: Write> Screen<W> {
         out.push(b'\r');
         for line in lines {
             // Wider lines are for the terminal to break, so that it can join them again when it is resized.
-            let row = cells(line, usize::MAX);
-            let width: usize = row.iter().map(|cell| cell.width).sum();
-            write_cells(&row, out);
+            let width = write_line(line, out);
             // A row that is exactly full has the cursor on its last cell, which an erase would take.
             if width == 0 || !width.is_multiple_of(self.width) {
                 out.extend_from_slice(b"\x1b[K");
@@ -266,6 +264,26 @@ fn write_cells(cells: &[Cell], out: &mut Vec<u8>) {
         out.extend_from_slice(cell.text.as_bytes());
     }
     pen.change(Pen::default(), out);
+}
+
+/// Writes a line as it is, without control characters, and returns its width.
+fn write_line(line: &Line<'_>, out: &mut Vec<u8>) -> usize {
+    let mut pen = Pen::default();
+    let mut width = 0;
+    for span in &line.spans {
+        pen.change(Pen::of(line.style.patch(span.style)), out);
+        let content = span.content.as_ref();
+        if content.contains(char::is_control) {
+            let kept: String = content.chars().filter(|c| !c.is_control()).collect();
+            out.extend_from_slice(kept.as_bytes());
+            width += kept.width();
+        } else {
+            out.extend_from_slice(content.as_bytes());
+            width += content.width();
+        }
+    }
+    pen.change(Pen::default(), out);
+    width
 }
 
 /// The cells of a line up to `most` columns, without control characters, whoever sent them, and without blanks at its end.

@@ -305,3 +305,17 @@ fn a_resize_loses_no_line_and_leaves_no_old_viewport() {
     assert_eq!(all.matches("what shall be done?").count(), 1, "{all}");
     assert_eq!(all.matches("Working").count(), 0, "{all}");
 }
+
+#[test]
+fn without_a_thread_there_is_nothing_to_stay_for() {
+    let (mut app, commands) = hanzo_tui::app::App::new(setup(), 80, 24);
+    assert!(matches!(&commands[..], [Command::Call(hanzo_tui::app::Asked::Open, Request::ThreadStart(_))]));
+    let error = hanzo_protocol::engine::EngineError {
+        kind: hanzo_protocol::engine::EngineErrorKind::NotFound,
+        message: "no model is configured".into(),
+    };
+    let answer = hanzo_tui::app::Event::Answer(hanzo_tui::app::Asked::Open, Err(error.clone()));
+    app.update(answer, std::time::Duration::from_secs(1));
+    assert!(app.has_quit());
+    assert_eq!(app.failed(), Some(&error), "the program says why, once, and ends with its code");
+}

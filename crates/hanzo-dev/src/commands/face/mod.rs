@@ -71,6 +71,9 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
         let left = hanzo_tui::run(root.client(), machine, setup, stop).await;
         root.close_shared().await;
         let left = left?;
+        if let Some(error) = left.failed {
+            return Err(root.explain(error));
+        }
         if let Some(farewell) = left.farewell {
             // Whoever closed the terminal does not read it.
             let _ = writeln!(std::io::stderr(), "{farewell}");
@@ -94,7 +97,7 @@ fn check(args: &FaceArgs) -> Result<(), Failure> {
         }
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        if args.prompt.is_none() && args.resume.is_none() && !args.continue_newest {
+        if !args.is_given() {
             let help = Cli::command().render_help();
             return Err(Failure::message(Exit::Usage, format!("no command was given\n\n{help}")));
         }
