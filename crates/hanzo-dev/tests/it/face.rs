@@ -270,3 +270,30 @@ fn files_are_completed_and_the_shell_is_asked_without_a_second_question() {
     let last = server.requests().pop().unwrap().json().to_string();
     assert!(last.contains("out-of-the-shell"), "{last}");
 }
+
+#[test]
+fn typing_is_answered_at_once_while_very_many_lines_arrive_and_after() {
+    let count = hanzo_testkit::scale::rounds(100_000);
+    let lines: String = (1..=count).map(|n| format!("line {n} of very many.\n\n")).collect();
+    let server = Server::start([Reply::text(lines).fragment(4_000)]);
+    let world = world(&server);
+    let Some(tmux) = Tmux::start(&world, 80, 24, "") else { return };
+    tmux.type_line("flood");
+    tmux.wait_for_line("line 1 of very many.");
+    let echo = |text: &str| {
+        let began = Instant::now();
+        tmux.run(&["send-keys", "-l", text]);
+        tmux.wait_for(&format!("› {text}"));
+        let took = began.elapsed();
+        tmux.key("C-u");
+        took
+    };
+    // Far more than a person would bear, and far less than writing all of it takes: the machine may be busy.
+    let limit = Duration::from_secs(2);
+    let during = echo("during the flood");
+    assert!(during < limit, "{during:?}");
+    tmux.wait_for_rest();
+    tmux.wait_for(&format!("line {count} of very many."));
+    let after = echo("after the flood");
+    assert!(after < limit, "{after:?}");
+}

@@ -14,8 +14,15 @@ use crate::text;
 /// What the user said.
 pub type Verdict = ApprovalAnswer;
 
+/// Where the rule an answer grants is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Option_ {
+enum Rule {
+    Beside,
+    Above,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
     Once,
     Session,
     Always,
@@ -43,11 +50,11 @@ impl ApprovalDialog {
         Self { approval, arguments, selected: 0, scope: 0, explained: false, scroll: 0, reason: None, input }
     }
 
-    fn options(&self) -> Vec<Option_> {
+    fn options(&self) -> Vec<Answer> {
         if self.approval.scopes.is_empty() {
-            return vec![Option_::Once, Option_::Deny];
+            return vec![Answer::Once, Answer::Deny];
         }
-        vec![Option_::Once, Option_::Session, Option_::Always, Option_::Deny]
+        vec![Answer::Once, Answer::Session, Answer::Always, Answer::Deny]
     }
 
     fn rule(&self) -> String {
@@ -92,10 +99,10 @@ impl ApprovalDialog {
             KeyCode::Char('n') => self.reason = Some(Field::new(self.input)),
             KeyCode::Escape => return Reply::Done(ApprovalAnswer::Deny { reason: None }),
             KeyCode::Enter => match options[self.selected.min(options.len() - 1)] {
-                Option_::Once => return Reply::Done(ApprovalAnswer::Once),
-                Option_::Session => return Reply::Done(ApprovalAnswer::Session { rule: self.rule() }),
-                Option_::Always => return Reply::Done(ApprovalAnswer::Always { rule: self.rule() }),
-                Option_::Deny => self.reason = Some(Field::new(self.input)),
+                Answer::Once => return Reply::Done(ApprovalAnswer::Once),
+                Answer::Session => return Reply::Done(ApprovalAnswer::Session { rule: self.rule() }),
+                Answer::Always => return Reply::Done(ApprovalAnswer::Always { rule: self.rule() }),
+                Answer::Deny => self.reason = Some(Field::new(self.input)),
             },
             _ => return Reply::Ignored,
         }
@@ -107,6 +114,44 @@ impl ApprovalDialog {
         if let Some(field) = &mut self.reason {
             field.paste(text);
         }
+    }
+
+    /// The rows of the answers.
+    fn answers(&self, width: usize, place: Rule, look: &Look) -> Vec<Line<'static>> {
+        let mut rows: Vec<Line<'static>> = Vec::new();
+        let rule = text::one_line(&self.rule());
+        let scopes = self.approval.scopes.len();
+        let beside = match place {
+            Rule::Beside => format!(": {rule}"),
+            Rule::Above => String::new(),
+        };
+        if place == Rule::Above && scopes > 0 {
+            let wrapped = text::wrap(&format!("Rule: {rule}"), width.saturating_sub(2).max(8));
+            rows.extend(wrapped.into_iter().map(|row| Line::raw(format!("  {row}"))));
+        }
+        for (index, option) in self.options().into_iter().enumerate() {
+            let (key, words) = match option {
+                Answer::Once => ("y", "Yes, this once".to_owned()),
+                Answer::Session => ("a", format!("Yes, until this thread ends{beside}")),
+                Answer::Always => ("p", format!("Always, saved in your settings{beside}")),
+                Answer::Deny => ("n", "No, and say why".to_owned()),
+            };
+            let inner = width.saturating_sub(5).max(8);
+            let mut wrapped = match place {
+                Rule::Beside => text::wrap(&words, inner),
+                Rule::Above => vec![text::clip(&words, inner)],
+            }
+            .into_iter();
+            rows.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
+            rows.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
+        }
+        let other = if scopes > 1 {
+            format!("Tab other rule ({}/{scopes}) · ", self.scope + 1)
+        } else {
+            String::new()
+        };
+        rows.push(Line::styled(text::clip(&format!("  {other}? explain · Esc no"), width), look.dim));
+        rows
     }
 
     /// The panel. The answers are always in sight; what is asked scrolls.
@@ -135,29 +180,11 @@ impl ApprovalDialog {
                 body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
             }
         }
-        let mut foot: Vec<Line<'static>> = Vec::new();
-        if self.reason.is_none() {
-            let rule = text::one_line(&self.rule());
-            for (index, option) in self.options().into_iter().enumerate() {
-                let (key, words) = match option {
-                    Option_::Once => ("y", "Yes, this once".to_owned()),
-                    Option_::Session => ("a", format!("Yes, until this thread ends: {rule}")),
-                    Option_::Always => ("p", format!("Always, saved in your settings: {rule}")),
-                    Option_::Deny => ("n", "No, and say why".to_owned()),
-                };
-                // Never cut: what is granted must be read in full.
-                let mut wrapped = text::wrap(&words, width.saturating_sub(5).max(8)).into_iter();
-                foot.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
-                foot.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
-            }
-            let scopes = self.approval.scopes.len();
-            let other = if scopes > 1 {
-                format!("Tab other rule ({}/{scopes}) · ", self.scope + 1)
-            } else {
-                String::new()
-            };
-            let hint = format!("  {other}? explain · Esc no");
-            foot.push(Line::styled(text::clip(&hint, width), look.dim));
+        // What is granted is never cut. Where it does not fit beside both answers, it stands once above them.
+        let mut foot =
+            if self.reason.is_some() { Vec::new() } else { self.answers(width, Rule::Beside, look) };
+        if foot.len() + 3 > height {
+            foot = self.answers(width, Rule::Above, look);
         }
         let room = height.saturating_sub(foot.len() + 1).max(1);
         let hidden = body.len().saturating_sub(room);
