@@ -211,7 +211,7 @@ pub(crate) enum Choice {
     Nothing,
     Thread(ThreadId),
     Model(String),
-    Checkpoint(CheckpointId, u64, usize),
+    Checkpoint(CheckpointId, u64, Vec<String>),
     Rewind(CheckpointId, RewindWhat),
     Prompt(String),
     Discard,

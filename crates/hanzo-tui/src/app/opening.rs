@@ -21,6 +21,9 @@ use crate::text;
 /// How many items of a reopened thread are shown again.
 const SHOWN_AGAIN: usize = 60;
 
+/// How many changes are named before a rewind.
+const LISTED: usize = 12;
+
 /// What is read of a thread before it is shown again.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
@@ -56,7 +59,7 @@ impl App {
         };
         match self.setup.begin.clone() {
             Begin::New => self.start_new(&mut commands),
-            Begin::Newest => commands.push(Command::Call(Asked::Newest, Request::ThreadList(list(1)))),
+            Begin::Newest => commands.push(Command::Call(Asked::Newest, Request::ThreadList(list(50)))),
             Begin::Id(prefix) => match prefix.parse::<ThreadId>() {
                 Ok(id) => self.resume(id, &mut commands),
                 Err(_) => {
@@ -122,16 +125,18 @@ impl App {
                 commands.push(Command::Watch(thread.id, thread.cursor));
                 self.thread = Some(thread);
             }
-            (Asked::Newest, Response::ThreadList(page)) => match page.entries.first() {
-                Some(thread) => self.resume(thread.id, commands),
-                None => {
-                    self.tell(
-                        NoticeLevel::Info,
-                        "There is no thread of this workspace yet; this is the first",
-                    );
-                    self.start_new(commands);
+            (Asked::Newest, Response::ThreadList(page)) => {
+                match page.entries.iter().find(|thread| has_words(thread)) {
+                    Some(thread) => self.resume(thread.id, commands),
+                    None => {
+                        self.tell(
+                            NoticeLevel::Info,
+                            "There is no thread of this workspace yet; this is the first",
+                        );
+                        self.start_new(commands);
+                    }
                 }
-            },
+            }
             (Asked::ById(prefix), Response::ThreadList(page)) => {
                 let fits: Vec<&ThreadSummary> =
                     page.entries.iter().filter(|thread| thread.id.to_string().starts_with(&prefix)).collect();
@@ -175,12 +180,10 @@ impl App {
             (Asked::Prompts, Response::ThreadRead(page)) => self.pick_checkpoint(&page.entries),
             (Asked::Rewind(what), Response::ThreadRewind(thread)) => {
                 self.thread = Some(thread);
-                let words = match what {
-                    RewindWhat::Conversation => "The conversation was taken back; the files are as they were",
-                    RewindWhat::Files => "The files were taken back; the conversation is as it was",
-                    RewindWhat::Both => "The conversation and the files were taken back",
-                };
-                self.tell(NoticeLevel::Info, words);
+                // About the conversation the engine itself leaves a notice.
+                if what != RewindWhat::Conversation {
+                    self.tell(NoticeLevel::Info, "the files were taken back to an earlier point");
+                }
             }
             (Asked::Export(format), Response::ThreadExport(exported)) => {
                 let ending = match format {
@@ -275,12 +278,13 @@ impl App {
 
     fn pick_thread(&mut self, threads: Vec<ThreadSummary>) {
         self.opening = false;
+        let threads: Vec<ThreadSummary> = threads.into_iter().filter(has_words).collect();
         if threads.is_empty() {
             self.tell(NoticeLevel::Info, "There is no earlier thread of this workspace");
             return;
         }
         let entry = |thread: ThreadSummary| Entry {
-            label: if thread.title.is_empty() { "(nothing was said)".to_owned() } else { thread.title },
+            label: thread.title,
             detail: format!("{} · {}", thread.updated_at.strftime("%Y-%m-%d %H:%M"), thread.model),
             value: Choice::Thread(thread.id),
         };
@@ -332,14 +336,15 @@ impl App {
         for checkpoint in self.checkpoints.iter().filter(|checkpoint| is_before(&checkpoint.moment)) {
             let Some(words) = checkpoint.turn.and_then(|turn| said.get(&turn)) else { continue };
             let later = items.iter().filter(|item| checkpoint.after.is_none_or(|after| item.id > after));
-            let changed = later.filter(|item| changes(item)).count();
+            let changed: Vec<String> = later.filter_map(changed_by).collect();
+            let detail = match changed.len() {
+                0 => String::new(),
+                1 => "1 call changed something since".to_owned(),
+                count => format!("{count} calls changed something since"),
+            };
             entries.push(Entry {
                 label: format!("before: {}", text::one_line(words)),
-                detail: if changed == 0 {
-                    String::new()
-                } else {
-                    format!("{changed} calls changed something since")
-                },
+                detail,
                 value: Choice::Checkpoint(checkpoint.id, checkpoint.left_out, changed),
             });
         }
@@ -355,7 +360,7 @@ impl App {
         self.dialogs.push_back(Dialog::Pick(Picker::new("Go back to which point?", entries)));
     }
 
-    pub(super) fn ask_what_to_rewind(&mut self, id: CheckpointId, left_out: u64, changed: usize) {
+    pub(super) fn ask_what_to_rewind(&mut self, id: CheckpointId, left_out: u64, changed: &[String]) {
         let entry =
             |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
         let entries = vec![
@@ -364,11 +369,22 @@ impl App {
             entry("Files", "the conversation stays", Choice::Rewind(id, RewindWhat::Files)),
             entry("Both", "", Choice::Rewind(id, RewindWhat::Both)),
         ];
-        let mut notes = vec![match changed {
-            0 => "No call of the agent changed a file since then.".to_owned(),
-            1 => "One call of the agent changed something since then; its files go back too, whatever else changed them.".to_owned(),
-            n => format!("{n} calls of the agent changed something since then; their files go back too."),
-        }];
+        let mut notes = Vec::new();
+        if changed.is_empty() {
+            notes.push("No call of the agent changed anything since then.".to_owned());
+        } else {
+            let mut named: Vec<&str> = Vec::new();
+            for subject in changed {
+                if !named.contains(&subject.as_str()) {
+                    named.push(subject);
+                }
+            }
+            let more = named.len().saturating_sub(LISTED);
+            named.truncate(LISTED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("What changed something since then: {}{more}.", named.join(", ")));
+            notes.push("Files go back to what they were then, also those a command changed.".to_owned());
+        }
         if left_out > 0 {
             notes.push(format!(
                 "{left_out} files were not kept then (ignored or too large) and cannot be taken back."
@@ -385,7 +401,7 @@ impl App {
             Choice::Thread(id) => self.resume(id, commands),
             Choice::Model(model) => self.command("model", &model, commands),
             Choice::Prompt(prompt) => self.composer.set_text(&prompt),
-            Choice::Checkpoint(id, left_out, changed) => self.ask_what_to_rewind(id, left_out, changed),
+            Choice::Checkpoint(id, left_out, changed) => self.ask_what_to_rewind(id, left_out, &changed),
             Choice::Rewind(checkpoint, what) => {
                 let rewind = |thread_id| {
                     Request::ThreadRewind(hanzo_protocol::engine::ThreadRewind {
@@ -417,11 +433,19 @@ fn is_before(moment: &Value) -> bool {
     })
 }
 
-/// Whether an item is a call that changed something.
-fn changes(item: &Item) -> bool {
+/// Whether anything was said in a thread.
+fn has_words(thread: &ThreadSummary) -> bool {
+    !thread.title.is_empty()
+}
+
+/// What an item changed, when it is a call that changed something: a file, a command.
+fn changed_by(item: &Item) -> Option<String> {
     use hanzo_protocol::tool::Effect;
     match &item.content {
-        ItemContent::ToolCall(call) => call.effect.is_some_and(|effect| effect != Effect::Read),
-        _ => false,
+        ItemContent::ToolCall(call) if call.effect.is_some_and(|effect| effect != Effect::Read) => {
+            let subject = paint::subject(&call.arguments);
+            Some(text::clip(if subject.is_empty() { &call.tool } else { &subject }, 60))
+        }
+        _ => None,
     }
 }

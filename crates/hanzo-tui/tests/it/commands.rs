@@ -126,12 +126,19 @@ fn rewind_is_never_mind_unless_chosen_otherwise() {
     assert!(matches!(&stage.requests()[..], [Request::List(_)]));
     let entry = json!({"id": checkpoint, "turn": turn, "moment": "before", "left_out": 3});
     stage.answer(Asked::Checkpoints, Response::List(Listed { entries: vec![entry] }));
-    stage.answer(Asked::Prompts, Response::ThreadRead(Page { entries: vec![said], next: None }));
+    let mut wrote =
+        stage.item(call("fs.write", &json!({"uri": "src/lib.rs"}), ToolCallStatus::Completed, None));
+    if let ItemContent::ToolCall(call) = &mut wrote.content {
+        call.effect = Some(hanzo_protocol::tool::Effect::Write);
+    }
+    stage.answer(Asked::Prompts, Response::ThreadRead(Page { entries: vec![said, wrote], next: None }));
     assert!(stage.screen().contains("❯ Never mind") && stage.screen().contains("before: break everything"));
+    assert!(stage.screen().contains("1 call changed something since"));
     stage.take_wanted();
     stage.keys("<Down><CR>");
     let screen = stage.screen();
     assert!(screen.contains("❯ Never mind") && screen.contains("3 files were not kept then"), "{screen}");
+    assert!(screen.contains("What changed something since then: src/lib.rs."), "{screen}");
     stage.keys("<Down><Down><Down><CR>");
     let requests = stage.requests();
     assert!(
