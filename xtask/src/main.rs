@@ -84,6 +84,10 @@ fn test() -> Result<()> {
     });
     steps.run("building the tests", || cargo(&["test", "--workspace", "--no-run"]));
     steps.run("generated documents", || docs("check"));
+    steps.run("the screen's programs", || {
+        oracles::offer_screen();
+        Ok(())
+    });
     steps.run("tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
     steps.run("requirements", requirements::check);
     steps.run("vector oracles", oracles::run_all);
@@ -109,6 +113,7 @@ fn interop() -> Result<()> {
     oracles::run_all()?;
     oracles::run_sdks()?;
     oracles::file_tools()?;
+    oracles::screen()?;
     oracles::test_runners()?;
     oracles::vim()
 }

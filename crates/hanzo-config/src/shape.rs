@@ -153,7 +153,10 @@ const TOOLS: &[Field] = &[
     field("background_after_seconds", Shape::Integer { min: 1, max: DAY_SECONDS }),
     field("bash_timeout_seconds", Shape::Integer { min: 0, max: DAY_SECONDS }),
     field("shell", Shape::Table(SHELL)),
+    field("net", Shape::Table(NET)),
 ];
+
+const NET: &[Field] = &[field("private_hosts", NAMES), field("browser", Shape::Bool)];
 
 const SHELL: &[Field] = &[
     field("prefer", Shape::Choice(&["auto", "bash", "powershell", "pwsh"])),

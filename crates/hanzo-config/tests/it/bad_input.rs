@@ -283,7 +283,7 @@ proptest! {
             "providers.p", "providers.p.price", "providers.p.extra", "providers.p.headers", "mcp_servers", "mcp_servers.s",
             "mcp_servers.s.env", "mcp_servers.s.command", "mcp_servers.s.transport", "plugins", "permissions",
             "permissions.rules", "permissions.allow", "hooks", "sandbox.limits", "sandbox.allow_write", "a2a.external_agents",
-            "bridge", "env", "tools.shell", "skills.paths",
+            "bridge", "env", "tools.shell", "tools.net", "skills.paths",
         ]),
         value in values(),
     ) {

@@ -13,12 +13,12 @@ use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::engine::{Attendance, EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::ToolSet;
+use hanzo_protocol::tool::{ToolCaller, ToolSet};
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
@@ -28,6 +28,7 @@ use hanzo_tools::registry::Names;
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
+use super::browser::DesktopBrowser;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::models::{Catalogue, Failures, Wrap};
@@ -84,7 +85,8 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let (tools, narrowing) = self.tools(settings, &workspace, &confined);
+        let browser = browser(&request, settings, &inputs);
+        let (tools, narrowing) = self.tools(settings, &workspace, &confined, browser);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -171,16 +173,21 @@ impl Factory {
         settings: &Settings,
         workspace: &Arc<Workspace>,
         confined: &Confined,
+        browser: Option<DesktopBrowser>,
     ) -> (ToolSet, Arc<dyn Narrowing>) {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
-        let host = Host::new(
+        options.net.private_hosts.clone_from(&settings.tools.net.private_hosts);
+        let mut host = Host::new(
             Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::new(self.blobs.clone()),
             options,
         )
         .with_outside(Arc::clone(&confined.outside));
+        if let Some(browser) = browser {
+            host = host.with_browser(Arc::new(browser));
+        }
         let selection = Selection {
             enabled: settings.tools.enabled.clone(),
             profile: match settings.tools.profile {
@@ -191,6 +198,17 @@ impl Factory {
         };
         let narrowing = Arc::clone(&host.modes);
         (toolset(&Arc::new(host), &selection), narrowing)
+    }
+}
+
+/// The browser for a thread: only where somebody sits who sees it.
+fn browser(request: &OpenThread<'_>, settings: &Settings, inputs: &LoadInputs) -> Option<DesktopBrowser> {
+    let somebody_is_there =
+        request.caller == ToolCaller::Local && request.options.attendance == Attendance::Attended;
+    if somebody_is_there && settings.tools.net.browser {
+        DesktopBrowser::find(&inputs.environment)
+    } else {
+        None
     }
 }
 

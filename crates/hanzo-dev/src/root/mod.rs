@@ -1,5 +1,6 @@
 //! The composition root: the one place that names the engine, the store, the providers, the tools and the sandbox together.
 
+mod browser;
 mod factory;
 mod hooks;
 mod jail;

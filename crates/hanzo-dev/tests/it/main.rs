@@ -9,6 +9,7 @@ mod face;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
+mod net;
 mod permissions;
 mod run;
 #[cfg(target_os = "linux")]

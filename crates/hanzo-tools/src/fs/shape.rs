@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::list::EntryKind;
-use super::transaction::{self, Content, Lock, Op};
+use super::transaction::{self, Content, Lock, Op, Refused};
 use super::{journal, read};
 use crate::contract::{Action, Answer, BaseHashes, Call, Cancelled, Target, place};
 use crate::host::Host;
@@ -140,7 +140,10 @@ fn write(
         Err(error) => return Err(fail(error)),
     };
     let ops = [op];
-    transaction::commit(host, &lock, &ops, cancelled)?;
+    transaction::commit(host, &lock, &ops, cancelled).map_err(|refused| match refused {
+        Refused::Failed(error) => error,
+        Refused::Stale(_) => unreachable!("every hash is known here"),
+    })?;
     let real = host.workspace.stat(path).map(|there| there.location).map_err(fail)?;
     let [Op::Replace { new, .. } | Op::Create { new, .. }] = ops else { unreachable!("it is one of these") };
     Ok((real, new))
@@ -430,11 +433,19 @@ impl Action for Stat {
 
 fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> Result<StatOutput, ToolError> {
     let workspace = &host.workspace;
-    let there = match workspace.stat(path) {
-        Ok(there) => there,
-        Err(error) => match workspace.stat_link(path) {
-            Ok(link) if link.kind == FileKind::Symlink => link,
-            _ => return Err(fail(error)),
+    // Most are plain files, which are found and opened in one go. What is not is looked at again more closely.
+    let (there, file) = match workspace.open_read_known(path) {
+        Ok((file, there)) => (there, Some(file)),
+        Err(_) => match workspace.stat(path) {
+            Ok(there) if there.kind == FileKind::File => {
+                let file = workspace.open_read(path).map_err(fail)?;
+                (there, Some(file))
+            }
+            Ok(there) => (there, None),
+            Err(error) => match workspace.stat_link(path) {
+                Ok(link) if link.kind == FileKind::Symlink => (link, None),
+                _ => return Err(fail(error)),
+            },
         },
     };
     super::taint(host, &there.location, caller)?;
@@ -442,11 +453,11 @@ fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> R
         FileKind::Symlink => workspace.read_link(path).ok().map(|target| target.display().to_string()),
         _ => None,
     };
-    let hash = if there.kind == FileKind::File && there.len <= read::MAX_FILE {
-        let mut file = workspace.open_read(path).map_err(fail)?;
-        Some(ContentHash::of(&read::read_all(&mut file, path)?))
-    } else {
-        None
+    let hash = match file {
+        Some(mut file) if there.len <= read::MAX_FILE => {
+            Some(ContentHash::of(&read::read_all(&mut file, path)?))
+        }
+        _ => None,
     };
     let mtime = jiff::Timestamp::from_nanosecond(there.modified_ns).unwrap_or_default();
     Ok(StatOutput {
