@@ -4,6 +4,7 @@
 //! "none"}`. A file with a mistake is not used at all, and the mistake is told: half a keymap surprises more than none.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::edit::{Key, KeyCode, Modifiers};
 
@@ -179,7 +180,9 @@ pub fn spoken(key: Key) -> String {
         KeyCode::Char(' ') => name.push_str("Space"),
         KeyCode::Char(c) => name.extend(c.to_uppercase()),
         KeyCode::Escape => name.push_str("Esc"),
-        other => name.push_str(&format!("{other:?}")),
+        other => {
+            let _ = write!(name, "{other:?}");
+        }
     }
     name
 }

@@ -100,7 +100,7 @@ struct Face<'a> {
     ended: bool,
 }
 
-impl<'a> Face<'a> {
+impl Face<'_> {
     async fn watch(
         &mut self,
         mut from_host: mpsc::Receiver<Event>,
@@ -126,17 +126,17 @@ impl<'a> Face<'a> {
                 answer = in_order(&mut self.in_order) => {
                     self.in_order = None;
                     self.go_on();
-                    Happened::Other(Event::Answer(answer.0, answer.1))
+                    Happened::Other(Box::new(Event::Answer(answer.0, answer.1)))
                 }
-                Some(answer) = self.beside.next() => Happened::Other(Event::Answer(answer.0, answer.1)),
-                Some(event) = from_host.recv() => Happened::Other(event),
-                event = next_event(&mut self.events) => match event {
-                    Some(event) => Happened::Other(Event::Engine(Box::new(event))),
-                    None => {
+                Some(answer) = self.beside.next() => Happened::Other(Box::new(Event::Answer(answer.0, answer.1))),
+                Some(event) = from_host.recv() => Happened::Other(Box::new(event)),
+                event = next_event(&mut self.events) => {
+                    let Some(event) = event else {
                         self.events = None;
                         continue;
-                    }
-                },
+                    };
+                    Happened::Other(Box::new(Event::Engine(Box::new(event))))
+                }
                 () = sleep_until(next) => Happened::Time,
             };
             let mut urgent = false;
@@ -153,8 +153,8 @@ impl<'a> Face<'a> {
                     None => continue,
                 },
                 Happened::Other(event) => {
-                    urgent = matches!(event, Event::Completions(..));
-                    self.update(event)
+                    urgent = matches!(*event, Event::Completions(..));
+                    self.update(*event)
                 }
                 Happened::Time => {
                     if settle.is_some_and(|at| at <= Instant::now()) {
@@ -228,7 +228,7 @@ impl<'a> Face<'a> {
                     })
                 }),
                 Command::Run(job, program, arguments) => {
-                    self.ask_host(move |host| Some(Event::Ran(job, host.run(program, &arguments))))
+                    self.ask_host(move |host| Some(Event::Ran(job, host.run(program, &arguments))));
                 }
                 Command::Copy(text) => {
                     let count = text.chars().count();
@@ -348,7 +348,7 @@ impl<'a> Face<'a> {
 
 enum Happened {
     Typed(crossterm::event::Event),
-    Other(Event),
+    Other(Box<Event>),
     Time,
 }
 

@@ -63,7 +63,7 @@ impl App {
                 run(Job::Tell, "git", &["stash", "push", "-m", &message], commands);
             }
             "branch" | "worktree" if !named => {
-                self.warn(&format!("`/{name}` needs one name\n\nhint: `/{name} my-change`"))
+                self.warn(&format!("`/{name}` needs one name\n\nhint: `/{name} my-change`"));
             }
             "branch" => run(Job::Tell, "git", &["checkout", "-b", arguments], commands),
             "worktree" => {
@@ -224,11 +224,12 @@ pub(super) fn block(tag: &str, content: &str) -> String {
         cut.truncate(cut.floor_char_boundary(LONGEST_DIFF));
         cut.push_str("\n… (cut)");
     }
-    let name = (2..)
-        .map(|number| format!("{tag}-{number}"))
-        .find(|name| !cut.contains(&format!("</{name}")))
-        .filter(|_| cut.contains(&format!("</{tag}")))
-        .unwrap_or_else(|| tag.to_owned());
+    let mut name = tag.to_owned();
+    let mut number = 2;
+    while cut.contains(&format!("</{name}")) {
+        name = format!("{tag}-{number}");
+        number += 1;
+    }
     format!("<{name}>\n{}\n</{name}>", cut.trim_end())
 }
 

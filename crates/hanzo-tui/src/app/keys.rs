@@ -144,7 +144,7 @@ impl App {
                     return true;
                 }
                 let prompt = self.composer.take();
-                self.remember(&prompt, commands);
+                remember(&prompt, commands);
                 self.queue.push_back(prompt);
             }
             Action::Posture => self.cycle(commands),
@@ -280,7 +280,7 @@ impl App {
         if let Some(command) = text.trim().strip_prefix('!') {
             let command = command.trim().to_owned();
             let prompt = self.composer.take();
-            self.remember(&prompt, commands);
+            remember(&prompt, commands);
             if !command.is_empty() {
                 self.run_shell(command, commands);
             }
@@ -288,19 +288,13 @@ impl App {
         }
         if let Some((name, arguments)) = self.slash(&text) {
             let prompt = self.composer.take();
-            self.remember(&prompt, commands);
+            remember(&prompt, commands);
             self.run_slash(&name, &arguments, commands);
             return;
         }
         let prompt = self.composer.take();
-        self.remember(&prompt, commands);
+        remember(&prompt, commands);
         self.say(prompt, commands);
-    }
-
-    fn remember(&self, prompt: &Prompt, commands: &mut Vec<Command>) {
-        if !prompt.text.trim().is_empty() {
-            commands.push(Command::Remember(prompt.text.clone()));
-        }
     }
 
     /// Says something to the agent: now, or into the running turn.
@@ -409,5 +403,12 @@ impl App {
 
     pub(super) fn warn(&mut self, words: &str) {
         self.tell(NoticeLevel::Warning, words);
+    }
+}
+
+/// Has a prompt remembered for the next start.
+fn remember(prompt: &Prompt, commands: &mut Vec<Command>) {
+    if !prompt.text.trim().is_empty() {
+        commands.push(Command::Remember(prompt.text.clone()));
     }
 }

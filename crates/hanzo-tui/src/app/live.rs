@@ -177,7 +177,8 @@ impl Live {
                 continue;
             }
             let sort = growing.sort();
-            if !growing.begun && !(sort == Sort::Card && last == Some(Sort::Card)) {
+            let joins = growing.begun || (sort == Sort::Card && last == Some(Sort::Card));
+            if !joins {
                 rows.push(Line::default());
             }
             last = Some(sort);

@@ -248,6 +248,10 @@ pub(crate) struct Figures {
 
 /// The face's state.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; all of their combinations exist"
+)]
 pub struct App {
     setup: Setup,
     size: (usize, usize),

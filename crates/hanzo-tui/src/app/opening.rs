@@ -60,13 +60,14 @@ impl App {
         match self.setup.begin.clone() {
             Begin::New => self.start_new(&mut commands),
             Begin::Newest => commands.push(Command::Call(Asked::Newest, Request::ThreadList(list(50)))),
-            Begin::Id(prefix) => match prefix.parse::<ThreadId>() {
-                Ok(id) => self.resume(id, &mut commands),
-                Err(_) => {
+            Begin::Id(prefix) => {
+                if let Ok(id) = prefix.parse::<ThreadId>() {
+                    self.resume(id, &mut commands);
+                } else {
                     let all = ThreadList { limit: Some(200), ..ThreadList::default() };
                     commands.push(Command::Call(Asked::ById(prefix), Request::ThreadList(all)));
                 }
-            },
+            }
             Begin::Choose => commands.push(Command::Call(Asked::Threads, Request::ThreadList(list(100)))),
         }
         commands
@@ -109,7 +110,7 @@ impl App {
             (Asked::Open | Asked::Fork, Response::ThreadResume(thread)) => {
                 let id = thread.id;
                 self.enter(thread, commands);
-                self.read_again(id, None, commands);
+                read_again(id, None, commands);
             }
             (Asked::Fork, Response::ThreadFork(copy)) => {
                 self.tell(
@@ -126,15 +127,12 @@ impl App {
                 self.thread = Some(thread);
             }
             (Asked::Newest, Response::ThreadList(page)) => {
-                match page.entries.iter().find(|thread| has_words(thread)) {
-                    Some(thread) => self.resume(thread.id, commands),
-                    None => {
-                        self.tell(
-                            NoticeLevel::Info,
-                            "There is no thread of this workspace yet; this is the first",
-                        );
-                        self.start_new(commands);
-                    }
+                if let Some(thread) = page.entries.iter().find(|thread| has_words(thread)) {
+                    self.resume(thread.id, commands);
+                } else {
+                    let words = "There is no thread of this workspace yet; this is the first";
+                    self.tell(NoticeLevel::Info, words);
+                    self.start_new(commands);
                 }
             }
             (Asked::ById(prefix), Response::ThreadList(page)) => {
@@ -160,7 +158,7 @@ impl App {
                     }
                 }
                 match page.next {
-                    Some(next) => self.read_again(id, Some(next), commands),
+                    Some(next) => read_again(id, Some(next), commands),
                     None => self.show_again(),
                 }
             }
@@ -244,11 +242,6 @@ impl App {
         self.out.extend(
             text::wrap(hint, width.max(8)).into_iter().map(|row| ratatui::text::Line::styled(row, look.dim)),
         );
-    }
-
-    fn read_again(&mut self, thread_id: ThreadId, cursor: Option<String>, commands: &mut Vec<Command>) {
-        let read = ThreadRead { thread_id, cursor, limit: Some(500) };
-        commands.push(Command::Call(Asked::Replay, Request::ThreadRead(read)));
     }
 
     /// Shows what was read of a reopened thread.
@@ -448,4 +441,10 @@ fn changed_by(item: &Item) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Asks for the items of a thread, to show them again.
+fn read_again(thread_id: ThreadId, cursor: Option<String>, commands: &mut Vec<Command>) {
+    let read = ThreadRead { thread_id, cursor, limit: Some(500) };
+    commands.push(Command::Call(Asked::Replay, Request::ThreadRead(read)));
 }

@@ -268,7 +268,7 @@ impl Composer {
         let mut caret = (0, 0);
         for number in 0..self.editor.line_count() {
             let line = self.editor.line(number).unwrap_or_default();
-            let skip = if shell && number == 0 { 1 } else { 0 };
+            let skip = usize::from(shell && number == 0);
             let line: String =
                 line.graphemes(true).skip(skip).map(|g| if g == "\t" { "    " } else { g }).collect();
             let original = self.editor.line(number).unwrap_or_default();

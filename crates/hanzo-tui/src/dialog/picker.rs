@@ -78,7 +78,7 @@ impl<T: Clone> Picker<T> {
                 self.selected = 0;
             }
             KeyCode::Char('p') if key.modifiers == Modifiers::CONTROL => {
-                self.selected = self.selected.saturating_sub(1)
+                self.selected = self.selected.saturating_sub(1);
             }
             KeyCode::Char('n' | 'r') if key.modifiers == Modifiers::CONTROL => {
                 self.selected = (self.selected + 1).min(count.saturating_sub(1));
