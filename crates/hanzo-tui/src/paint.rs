@@ -1,10 +1,11 @@
 //! Items as lines. What a thread's items look like is decided here and nowhere else.
 
+use hanzo_md_render::{Glyphs, Highlight, MdRenderer, Modifiers, Options, StyledSpan, Theme};
 use hanzo_protocol::item::{
     Item, ItemContent, NoticeLevel, PlanStatus, PlanStep, ToolCallItem, ToolCallStatus,
 };
 use hanzo_protocol::tool::ToolResult;
-use ratatui::style::Style;
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ pub fn render_item(item: &Item, context: &RenderContext) -> Vec<Line<'static>> {
             }
             lines
         }
-        ItemContent::AgentMessage { text } => message(text, inner),
+        ItemContent::AgentMessage { text } => markdown(text, context),
         ItemContent::Reasoning(reasoning) => thought(&reasoning.text, context),
         ItemContent::ToolCall(call) => card(call, context),
         ItemContent::Plan { steps } => plan(steps, context),
@@ -111,11 +112,6 @@ pub fn said(text: &str) -> String {
         blocks += 1;
     }
     if blocks == 0 || rest.is_empty() { text.to_owned() } else { rest.to_owned() }
-}
-
-/// The agent's words as plain text.
-fn message(words: &str, width: usize) -> Vec<Line<'static>> {
-    text::wrap(text::clean(words).trim_end(), width).into_iter().map(Line::raw).collect()
 }
 
 fn thought(words: &str, context: &RenderContext) -> Vec<Line<'static>> {
@@ -288,52 +284,115 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// The agent's words while they arrive: whole lines are final, the last one is not.
-#[derive(Debug, Clone, Default)]
+/// How many rows of what is not final yet are laid out; no terminal is taller.
+const TAIL_ROWS: usize = 120;
+
+/// The agent's words while they arrive: whole blocks are final, the rest is shown as it looks now.
+#[derive(Debug, Default)]
 pub struct StreamingMessage {
-    /// What is not final yet.
-    rest: String,
+    renderer: Option<MdRenderer>,
 }
 
 impl StreamingMessage {
     /// Takes in more; returns the lines that are final now.
     pub fn push(&mut self, delta: &str, context: &RenderContext) -> Vec<Line<'static>> {
-        self.rest.push_str(delta);
-        let Some(end) = self.rest.rfind('\n') else { return Vec::new() };
-        let whole: String = self.rest.drain(..=end).collect();
-        let inner = context.width.saturating_sub(2).max(4);
-        text::wrap(text::clean(&whole).strip_suffix('\n').unwrap_or_default(), inner)
-            .into_iter()
-            .map(Line::raw)
-            .collect()
+        let options = options(context);
+        let width = options.width;
+        let renderer = self.renderer.get_or_insert_with(|| MdRenderer::new(options));
+        if renderer.options().width != width {
+            // What is final stays as it was written; what comes has the new width.
+            renderer.relayout(width);
+        }
+        styled(renderer.render_chunk(delta))
     }
 
     /// What is not final yet.
-    pub fn tail(&self, context: &RenderContext) -> Vec<Line<'static>> {
-        if self.rest.is_empty() {
-            Vec::new()
-        } else {
-            message(&self.rest, context.width.saturating_sub(2).max(4))
-        }
+    pub fn tail(&self, _: &RenderContext) -> Vec<Line<'static>> {
+        self.renderer.as_ref().map(|renderer| styled(renderer.tail(TAIL_ROWS))).unwrap_or_default()
     }
 
     /// Nothing more comes; returns what was not final.
-    pub fn finish(self, context: &RenderContext) -> Vec<Line<'static>> {
-        self.tail(context)
+    pub fn finish(mut self, context: &RenderContext) -> Vec<Line<'static>> {
+        let mut lines = self.push("", context);
+        if let Some(renderer) = &mut self.renderer {
+            lines.extend(styled(renderer.flush()));
+        }
+        lines
+    }
+}
+
+fn options(context: &RenderContext) -> Options {
+    let look = &context.look;
+    let plain = look.good == Look::plain().good;
+    Options {
+        width: u16::try_from(context.width).unwrap_or(u16::MAX),
+        theme: if plain { Theme::MONOCHROME } else { Theme::ANSI },
+        highlight: if plain { Highlight::Off } else { Highlight::OnClose },
+        glyphs: if look.shapes { Glyphs::Unicode } else { Glyphs::Ascii },
+        ..Options::default()
+    }
+}
+
+/// The renderer's lines as the terminal library has them.
+fn styled(lines: Vec<hanzo_md_render::Line>) -> Vec<Line<'static>> {
+    let span = |span: StyledSpan| Span::styled(span.text, style(span.style));
+    lines.into_iter().map(|line| Line::from(line.spans.into_iter().map(span).collect::<Vec<_>>())).collect()
+}
+
+fn style(from: hanzo_md_render::Style) -> Style {
+    const FLAGS: [(Modifiers, Modifier); 5] = [
+        (Modifiers::BOLD, Modifier::BOLD),
+        (Modifiers::DIM, Modifier::DIM),
+        (Modifiers::ITALIC, Modifier::ITALIC),
+        (Modifiers::UNDERLINE, Modifier::UNDERLINED),
+        (Modifiers::STRIKETHROUGH, Modifier::CROSSED_OUT),
+    ];
+    let mut style = Style { fg: from.fg.map(colour), bg: from.bg.map(colour), ..Style::default() };
+    for (flag, modifier) in FLAGS {
+        if from.modifiers.contains(flag) {
+            style = style.add_modifier(modifier);
+        }
+    }
+    style
+}
+
+fn colour(from: hanzo_md_render::Color) -> Color {
+    use hanzo_md_render::Color as From;
+    match from {
+        From::Black => Color::Black,
+        From::Red => Color::Red,
+        From::Green => Color::Green,
+        From::Yellow => Color::Yellow,
+        From::Blue => Color::Blue,
+        From::Magenta => Color::Magenta,
+        From::Cyan => Color::Cyan,
+        From::White => Color::Gray,
+        From::BrightBlack => Color::DarkGray,
+        From::BrightRed => Color::LightRed,
+        From::BrightGreen => Color::LightGreen,
+        From::BrightYellow => Color::LightYellow,
+        From::BrightBlue => Color::LightBlue,
+        From::BrightMagenta => Color::LightMagenta,
+        From::BrightCyan => Color::LightCyan,
+        From::BrightWhite => Color::White,
+        From::Rgb(r, g, b) => Color::Rgb(r, g, b),
+        _ => Color::Reset,
     }
 }
 
 /// Markdown the engine wrote, such as the answer of a command.
 pub fn markdown(text: &str, context: &RenderContext) -> Vec<Line<'static>> {
-    message(text, context.width.saturating_sub(2).max(4))
+    let mut message = StreamingMessage::default();
+    let mut lines = message.push(text, context);
+    lines.extend(message.finish(context));
+    lines
 }
 
 /// A diff, coloured.
 pub fn diff(diff: &str, context: &RenderContext) -> Vec<Line<'static>> {
     let look = &context.look;
     let style = |line: &str| match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => look.strong,
-        [b'd', b'i', b'f', b'f', ..] => look.strong,
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => look.strong,
         [b'@', ..] => look.accent,
         [b'+', ..] => look.good,
         [b'-', ..] => look.bad,
