@@ -77,6 +77,13 @@ pub fn screen() -> Result<()> {
     cargo(&[&arguments[..], &["oracle_ui", "--", "--nocapture"]].concat())
 }
 
+/// The symbols `code` finds in real trees against those universal-ctags finds.
+pub fn symbols() -> Result<()> {
+    let trees = crate::corpora::trees();
+    let arguments = ["test", "--package", "hanzo-tools", "--test", "it", "ctags", "--", "--nocapture"];
+    cargo_with(&arguments, &[("HANZO_CTAGS_TREES", trees.as_str())])
+}
+
 /// The program itself, which npm puts into a package per platform.
 fn find_codex(directory: &Path) -> Option<PathBuf> {
     let mut rest = vec![directory.join("node_modules/@openai")];

@@ -198,7 +198,10 @@ static ACTIONS: &[Action] = &[
     action("code.diagnostics", READ, Reader, Subjects::Path, &[]),
     action("code.hover", READ, Reader, Subjects::Path, &[]),
     action("code.completion", READ, Reader, Subjects::Path, &[]),
+    action("code.outline", READ, Reader, Subjects::Path, &[]),
     action("code.search_symbol", READ, Reader, Subjects::None, &["search_symbol"]),
+    action("code.query", READ, Reader, Subjects::None, &[]),
+    action("code.search", READ, Reader, Subjects::None, &[]),
     action("code.rename", EDIT, Writer, Subjects::Path, &[]),
     action("code.format", EDIT, Writer, Subjects::Path, &[]),
     action("net.request", NET, Writer, Subjects::Url, &["http_request", "web_fetch", "fetch", "curl"]),
@@ -306,4 +309,19 @@ pub(crate) fn mcp_splits(name: &str) -> Vec<(&str, &str)> {
         .map(|(at, separator)| (&rest[..at], &rest[at + separator.len()..]))
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_at_code_is_reading() {
+        for name in ["search_symbol", "definition", "references", "outline", "query", "diagnostics", "search"]
+        {
+            let action =
+                find(&format!("code.{name}")).unwrap_or_else(|| panic!("code.{name} is not in the table"));
+            assert_eq!((action.access, action.family), (Reader, READ), "code.{name}");
+        }
+    }
 }

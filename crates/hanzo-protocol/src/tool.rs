@@ -70,6 +70,8 @@ pub struct Reach {
     pub confinement: ReachConfinement,
     /// Who ends it when it takes too long.
     pub time_limit: TimeLimit,
+    /// Whether earlier consent counts.
+    pub consent: ReachConsent,
 }
 
 impl Reach {
@@ -81,8 +83,18 @@ impl Reach {
             paths: Vec::new(),
             confinement: ReachConfinement::Inside,
             time_limit: TimeLimit::Standard,
+            consent: ReachConsent::Usual,
         }
     }
+}
+
+/// Whether what was allowed before holds for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReachConsent {
+    /// Rules, grants and postures decide.
+    Usual,
+    /// They were given for something else than what would run now; a person is asked again, and told this reason.
+    Fresh(String),
 }
 
 /// A file a call names.

@@ -2,6 +2,7 @@
 //!
 //! * [`contract`]: what an action is, and the [`contract::UnifiedTool`] that makes a tool of some.
 //! * [`host`]: what the tools of one thread share.
+//! * [`code`]: symbols, definitions, trees.
 //! * [`fs`]: files, and [`search`] in them.
 //! * [`proc`]: programs; [`vcs`]: git; [`mod@test`]: test runners.
 //! * [`net`]: other machines; `ui`: the screen, with the feature of that name.
@@ -10,6 +11,7 @@
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
 
 pub mod alias;
+pub mod code;
 pub mod contract;
 pub mod fs;
 pub mod host;

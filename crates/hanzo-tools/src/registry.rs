@@ -12,6 +12,7 @@ use crate::host::Host;
 const BUILT_IN: &[fn() -> ToolBuilder] = &[
     crate::fs::tool,
     crate::proc::tool,
+    crate::code::tool,
     crate::vcs::tool,
     crate::test::tool,
     crate::ws::tool,

@@ -330,7 +330,7 @@ pub(super) fn last_name<'a>(path: &Path, entry: &'a Entry) -> Result<&'a OsStrin
 }
 
 #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "the types differ by system"))]
-fn metadata(stat: &Stat, location: PathBuf) -> Metadata {
+pub(super) fn metadata(stat: &Stat, location: PathBuf) -> Metadata {
     Metadata {
         kind: FileKind::of(sys::file_type(stat)),
         len: u64::try_from(stat.st_size).unwrap_or(0),

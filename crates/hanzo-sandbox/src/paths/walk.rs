@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::{
     Workspace,
     check::other_name_of,
     error::{Access, PathError},
-    ops::{DirEntry, ListDir, expect_type},
+    ops::{DirEntry, ListDir, Metadata, expect_type, metadata},
     resolve::failed,
     roots::{ALWAYS, RootKind},
     sys,
@@ -90,6 +90,15 @@ impl Workspace {
             Some(_) => Listed::Beneath,
             None => Listed::Nowhere,
         }
+    }
+
+    /// Looks at something listed in `dir` without opening it; a link is not followed.
+    pub fn stat_in(&self, dir: &OpenDir, name: &OsStr) -> Result<Metadata, PathError> {
+        let location = dir.location.join(name);
+        self.check_listed(dir, &location)?;
+        let stat = rustix::fs::statat(&dir.file, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| failed("look at", &location, errno))?;
+        Ok(metadata(&stat, location))
     }
 
     /// Opens a plain file listed in `dir` for reading; a link or a special file is refused.

@@ -1,6 +1,8 @@
 //! The actions that change what there is, not what is in it: `write` (new files), `mkdir`, `mv`, `rm`; and `stat`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::{ContentHash, FileUri};
@@ -426,12 +428,32 @@ impl Action for Stat {
     async fn run(&self, call: &Call<'_>, input: PathInput) -> Result<Answer<StatOutput>, ToolError> {
         let path = place::parse(&input.path)?;
         let caller = call.context.caller;
-        let output = call.blocking(move |host, _| stat(host, &path, caller)).await?;
+        let looked = call.briefly(move |host| stat(host, &path, caller)).await?;
+        let output = match looked {
+            Looked::Known(output) => output,
+            Looked::ToRead(output, mut file) => {
+                let real = output.uri.to_path();
+                let hash = move |_: &Arc<Host>, _: &Cancelled| {
+                    read::read_all(&mut file, &real).map(|content| ContentHash::of(&content))
+                };
+                StatOutput { hash: Some(call.blocking(hash).await?), ..output }
+            }
+        };
         Ok(Answer::new(output))
     }
 }
 
-fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> Result<StatOutput, ToolError> {
+/// A file that was looked at.
+enum Looked {
+    Known(StatOutput),
+    /// Its hash is to come; reading it takes a while.
+    ToRead(StatOutput, File),
+}
+
+/// Up to here reading and hashing a file takes no longer than handing it to another thread.
+const SMALL: u64 = 64 << 10;
+
+fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> Result<Looked, ToolError> {
     let workspace = &host.workspace;
     // Most are plain files, which are found and opened in one go. What is not is looked at again more closely.
     let (there, file) = match workspace.open_read_known(path) {
@@ -453,20 +475,22 @@ fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> R
         FileKind::Symlink => workspace.read_link(path).ok().map(|target| target.display().to_string()),
         _ => None,
     };
-    let hash = match file {
-        Some(mut file) if there.len <= read::MAX_FILE => {
-            Some(ContentHash::of(&read::read_all(&mut file, path)?))
-        }
-        _ => None,
-    };
     let mtime = jiff::Timestamp::from_nanosecond(there.modified_ns).unwrap_or_default();
-    Ok(StatOutput {
+    let output = StatOutput {
         uri: place::uri(&there.location),
         kind: there.kind.into(),
         size: there.len,
-        hash,
+        hash: None,
         mtime: mtime.to_string(),
         mode: format!("{:o}", there.mode),
         target,
+    };
+    Ok(match file {
+        Some(mut file) if there.len <= SMALL => {
+            let hash = Some(ContentHash::of(&read::read_all(&mut file, path)?));
+            Looked::Known(StatOutput { hash, ..output })
+        }
+        Some(file) if there.len <= read::MAX_FILE => Looked::ToRead(output, file),
+        _ => Looked::Known(output),
     })
 }

@@ -144,6 +144,27 @@ impl Walker<'_> {
     }
 }
 
+/// Whether a walk over the workspace would come by `real`, a path in it.
+pub(crate) fn is_visible(workspace: &Workspace, real: &Path) -> bool {
+    let root = workspace.path();
+    let Ok(inside) = real.strip_prefix(root) else { return false };
+    let mut rules = Rules::above(workspace, root);
+    let mut directory = root.to_owned();
+    let mut rest = inside.components().peekable();
+    while let Some(part) = rest.next() {
+        let Ok(dir) = workspace.open_dir(&directory) else { return false };
+        let level = Rules::of(workspace, &dir, rules, |_| true);
+        let path = directory.join(part);
+        let hidden = part.as_os_str().as_encoded_bytes().first() == Some(&b'.');
+        if hidden || level.leave_out(&directory, part.as_os_str(), rest.peek().is_some()) {
+            return false;
+        }
+        rules = Some(level);
+        directory = path;
+    }
+    true
+}
+
 fn sort_key(name: &OsString, kind: FileKind) -> impl Iterator<Item = u8> + '_ {
     let slash = (kind == FileKind::Directory).then_some(b'/');
     name.as_encoded_bytes().iter().copied().chain(slash)

@@ -86,7 +86,9 @@ fn take(
     let started = Instant::now();
     let mut last: Option<Picture> = None;
     let (mut frames, mut size) = (Vec::new(), 0);
-    while started.elapsed() < until && frames.len() < MAX_FRAMES && size < MAX_BYTES {
+    let stopped = || stop.load(Ordering::Relaxed);
+    // Asked before each picture too: taking one may last longer than the pause.
+    while !stopped() && started.elapsed() < until && frames.len() < MAX_FRAMES && size < MAX_BYTES {
         let at = started.elapsed();
         let picture = screen.capture(region)?;
         if last.as_ref() != Some(&picture) {
@@ -96,10 +98,7 @@ fn take(
             last = Some(picture);
         }
         let next = at + pause;
-        while started.elapsed() < next {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(frames);
-            }
+        while !stopped() && started.elapsed() < next {
             std::thread::sleep(Duration::from_millis(20).min(next.saturating_sub(started.elapsed())));
         }
     }
@@ -230,5 +229,50 @@ impl Action for Session {
         input.duration = input.duration.or(Some(5));
         let recording = Recording::start(Arc::clone(&call.host.ui.opener), &input)?;
         recorded(call, recording).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Screen, Wanted, Window};
+    use super::*;
+
+    /// Takes longer for a picture than there is between two.
+    struct Slow;
+
+    impl Screen for Slow {
+        fn capture(&self, _: Option<Region>) -> Result<Picture, ScreenError> {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(Picture { width: 1, height: 1, rgb: vec![0, 0, 0] })
+        }
+
+        fn click(&self, _: u32, _: u32, _: u8, _: u8) -> Result<(), ScreenError> {
+            unreachable!("nobody clicks")
+        }
+
+        fn type_text(&self, _: &str, _: &dyn Fn() -> bool) -> Result<(), ScreenError> {
+            unreachable!("nobody types")
+        }
+
+        fn focus(&self, _: &Wanted) -> Result<Window, ScreenError> {
+            unreachable!("nobody looks for a window")
+        }
+    }
+
+    #[test]
+    fn a_recording_of_a_slow_screen_can_be_stopped() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let opener: Opener = Arc::new(|| Ok(Box::new(Slow)));
+        let recording = std::thread::spawn(move || {
+            take(&opener, None, Duration::from_millis(1), Duration::from_secs(20), &stopped)
+        });
+        stop.store(true, Ordering::Relaxed);
+        let started = Instant::now();
+        assert!(
+            recording.join().unwrap().unwrap().len() <= 1,
+            "a screen that does not change is one picture"
+        );
+        assert!(started.elapsed() < Duration::from_secs(10));
     }
 }

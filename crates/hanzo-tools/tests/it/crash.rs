@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hanzo_sandbox::SandboxConfig;
+use hanzo_testkit::not_run;
 use hanzo_tools::{Selection, toolset};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -233,13 +234,13 @@ fn without_room_for_it_an_edit_changes_nothing() {
         .output();
     match mounted {
         Ok(output) if output.status.code() == Some(77) => {
-            eprintln!("NOT RUN: a file system may not be mounted here");
+            not_run("to mount a file system");
         }
         Ok(output) if String::from_utf8_lossy(&output.stderr).contains("unshare: ") => {
-            eprintln!("NOT RUN: there are no user namespaces here");
+            not_run("user namespaces");
         }
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(_) => eprintln!("NOT RUN: there is no `unshare`"),
+        Err(_) => not_run("`unshare`"),
     }
 }
 

@@ -216,3 +216,126 @@ fn a_file_nobody_may_write_is_left_alone() {
         assert_eq!(stage.text("locked/a.txt"), "a\n");
     }
 }
+
+#[test]
+fn a_huge_file_is_moved_and_removed_without_reading_it() {
+    let stage = Stage::new();
+    fs::File::create(stage.root.join("huge")).unwrap().set_len(4 << 30).unwrap();
+    let started = Instant::now();
+    stage.ok(json!({"action": "mv", "path": "huge", "to": "deeper/huge"}));
+    let removed = stage.ok(json!({"action": "rm", "path": "deeper/huge", "confirm": true}));
+    assert_eq!((&removed["removed"], removed.get("hash")), (&json!(1), None));
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(!stage.root.join("deeper/huge").exists());
+}
+
+#[test]
+fn a_deep_tree_is_listed_made_moved_and_removed() {
+    let stage = Stage::new();
+    let deep = vec!["d"; 300].join("/");
+    stage.ok(json!({"action": "mkdir", "path": deep}));
+    stage.ok(json!({"action": "write", "path": format!("{deep}/leaf.txt"), "content": "x\n"}));
+    let mut arguments = json!({"action": "list", "depth": 1000, "limit": 70});
+    let mut seen = 0;
+    loop {
+        let page = stage.call("fs", arguments.clone()).envelope.unwrap();
+        seen += page["data"]["entries"].as_array().unwrap().len();
+        let cursor = page["meta"]["paging"]["cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+        arguments["cursor"] = cursor;
+    }
+    assert_eq!(seen, 301);
+    stage.ok(json!({"action": "mv", "path": "d", "to": "e"}));
+    assert_eq!(stage.ok(json!({"action": "rm", "path": "e", "confirm": true}))["removed"], 301);
+    assert_eq!(fs::read_dir(&stage.root).unwrap().count(), 0);
+}
+
+#[test]
+fn globs_that_explode_are_bounded() {
+    let stage = Stage::new();
+    stage.write(&"a".repeat(200), "a".repeat(1000));
+    let started = Instant::now();
+    for glob in [
+        "{a,b}".repeat(40),
+        "**/".repeat(3000),
+        "*a".repeat(2000),
+        "{".repeat(500),
+        "[!a]".repeat(3000),
+        format!("{{{}}}", vec!["a*b*c*d"; 2000].join(",")),
+        "a*".repeat(90) + "b",
+    ] {
+        for arguments in [
+            json!({"action": "list", "pattern": glob}),
+            json!({"action": "search_text", "pattern": "a", "glob": glob}),
+        ] {
+            let result = stage.call("fs", arguments);
+            let error = result.envelope.unwrap()["error"].clone();
+            assert!(error.is_null() || error["code"] == "INVALID_ARGUMENTS", "{glob}: {error}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{glob}");
+        }
+    }
+}
+
+/// Another program makes, fills, empties, renames and removes files while they are looked at.
+#[test]
+fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Also when a check fails: the other thread would go on for ever.
+    struct StopAtEnd<'a>(&'a AtomicBool);
+
+    impl Drop for StopAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    let stage = Stage::new();
+    let stop = AtomicBool::new(false);
+    let root = &stage.root;
+    std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
+        scope.spawn(|| {
+            for turn in 0_usize.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (file, other) = (root.join(format!("d{}/f", turn % 3)), root.join("moved"));
+                let _ = fs::create_dir_all(file.parent().unwrap());
+                let _ = fs::write(&file, "needle\n".repeat(turn % 5000));
+                let _ = fs::rename(&file, &other);
+                let _ = fs::write(&file, "");
+                let _ = fs::remove_dir_all(file.parent().unwrap());
+                let _ = symlink("moved", &file);
+            }
+        });
+        let started = Instant::now();
+        let rounds = hanzo_testkit::scale::rounds(1000);
+        for _ in 0..rounds {
+            for arguments in [
+                json!({"action": "list", "depth": 5}),
+                json!({"action": "search_text", "pattern": "needle", "limit": 5}),
+                json!({"action": "read", "path": "moved"}),
+                json!({"action": "stat", "path": "d0/f"}),
+                json!({"action": "apply_patch", "path": "moved", "base_hash": "x", "old_text": "n", "new_text": "m"}),
+                json!({"action": "rm", "path": "d2", "confirm": true}),
+            ] {
+                let envelope = stage.call("fs", arguments.clone()).envelope.unwrap();
+                let code = envelope["error"]["code"].as_str().unwrap_or("fine").to_owned();
+                let known = [
+                    "fine",
+                    "NOT_FOUND",
+                    "CONFLICT",
+                    "IO",
+                    "ALREADY_EXISTS",
+                    "INVALID_ARGUMENTS",
+                    "AMBIGUOUS",
+                ];
+                assert!(known.contains(&code.as_str()), "{arguments}: {envelope}");
+            }
+        }
+        assert!(started.elapsed() < Duration::from_mins(2), "{:?}", started.elapsed());
+    });
+}

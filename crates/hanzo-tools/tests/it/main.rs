@@ -5,9 +5,13 @@
 #![expect(clippy::print_stderr, reason = "an oracle that did not run says so")]
 
 mod bad_input;
+mod code;
+mod code_fuzz;
+mod code_hostile;
 mod contract;
 #[cfg(target_os = "linux")]
 mod crash;
+mod ctags;
 mod edits;
 mod files;
 mod hostile;
@@ -37,6 +41,8 @@ mod support;
 mod think;
 #[cfg(unix)]
 mod vcs;
+#[cfg(unix)]
+mod vcs_places;
 #[cfg(unix)]
 mod world;
 mod ws;

@@ -46,7 +46,7 @@ fn server() -> Option<(Running, String)> {
 async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !done().await {
-        assert!(started.elapsed() < Duration::from_secs(20), "{what} did not happen");
+        assert!(started.elapsed() < Duration::from_mins(1), "{what} did not happen");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -192,7 +192,7 @@ async fn a_display_that_does_not_answer_is_not_waited_for() {
     ] {
         let started = Instant::now();
         assert_eq!(world.error("ui", arguments.clone()).await.0, "TIMEOUT", "{arguments}");
-        assert!(started.elapsed() < Duration::from_secs(4), "{arguments}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(15), "{arguments}: {:?}", started.elapsed());
     }
     drop(listener);
 }
