@@ -15,6 +15,7 @@ struct Tmux {
 
 impl Tmux {
     /// Starts the program; `None`, and a line that says so, where there is no tmux.
+    #[expect(clippy::print_stderr, reason = "the reader of a test run must see what was left out")]
     fn start(world: &World, width: u16, height: u16, arguments: &str) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("NOT RUN: needs tmux");
@@ -137,7 +138,7 @@ fn world(server: &Server) -> World {
 }
 
 fn numbered(tag: &str, count: usize) -> String {
-    (1..=count).map(|n| format!("{tag} line {n} has words.\n\n")).collect()
+    (1..=count).map(|n| format!("{tag} line {n} has words.\n\n")).collect::<Vec<_>>().concat()
 }
 
 fn assert_once(all: &str, tag: &str, count: usize) {
@@ -274,7 +275,7 @@ fn files_are_completed_and_the_shell_is_asked_without_a_second_question() {
 #[test]
 fn typing_is_answered_at_once_while_very_many_lines_arrive_and_after() {
     let count = hanzo_testkit::scale::rounds(100_000);
-    let lines: String = (1..=count).map(|n| format!("line {n} of very many.\n\n")).collect();
+    let lines = (1..=count).map(|n| format!("line {n} of very many.\n\n")).collect::<Vec<_>>().concat();
     let server = Server::start([Reply::text(lines).fragment(4_000)]);
     let world = world(&server);
     let Some(tmux) = Tmux::start(&world, 80, 24, "") else { return };

@@ -163,7 +163,10 @@ fn the_answers_of_a_long_question_are_in_sight() {
         let mut stage = Stage::new(width, height);
         stage.ask("go");
         stage.wait(1_000);
-        let summary = (0..100).map(|n| format!("step {n} of a very long command line &&\n")).collect();
+        let summary = (0..100)
+            .map(|n| format!("step {n} of a very long command line &&\n"))
+            .collect::<Vec<_>>()
+            .concat();
         let asked = Approval { summary, ..approval(ItemId::new()) };
         stage.engine(EventContent::ApprovalRequested { approval: asked });
         let screen = stage.screen();

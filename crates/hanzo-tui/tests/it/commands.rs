@@ -254,7 +254,7 @@ fn earlier_prompts_are_found_and_gone_through() {
 #[test]
 fn a_large_paste_is_a_chip_and_is_sent_whole() {
     let mut stage = Stage::new(80, 24);
-    let pasted = (0..200).map(|n| format!("pasted line {n}\n")).collect::<String>();
+    let pasted = (0..200).map(|n| format!("pasted line {n}\n")).collect::<Vec<_>>().concat();
     stage.keys("look: ");
     stage.event(Event::Input(Input::Paste(pasted.clone())));
     assert!(stage.screen().contains("› look: [Pasted #1: 200 lines]"));

@@ -20,7 +20,7 @@ fn what_is_typed_is_said_and_the_answer_stays_in_the_scrollback() {
     assert!(matches!(&requests[..], [Request::TurnStart(turn)] if turn.text == "fix it"), "{requests:?}");
     stage.engine(EventContent::TurnStarted { turn_id: stage.turn });
     stage.completed(ItemContent::UserMessage { text: "fix it".into(), attachments: Vec::new() });
-    let answer: String = (1..=40).map(|n| format!("answer line {n}.\n\n")).collect();
+    let answer = (1..=40).map(|n| format!("answer line {n}.\n\n")).collect::<Vec<_>>().concat();
     stage.say(&answer);
     stage.turn_ends(TurnEnd::Completed);
     let all = stage.everything();
@@ -292,7 +292,7 @@ fn the_bytes_for_a_streamed_word_are_few() {
 fn a_resize_loses_no_line_and_leaves_no_old_viewport() {
     let mut stage = Stage::new(60, 16);
     stage.ask("go");
-    let answer: String = (1..=30).map(|n| format!("line {n}.\n\n")).collect();
+    let answer = (1..=30).map(|n| format!("line {n}.\n\n")).collect::<Vec<_>>().concat();
     let item = stage.stream(&answer, 9);
     stage.resize(60, 10);
     stage.resize(60, 24);
