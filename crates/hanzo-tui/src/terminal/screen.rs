@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use ratatui::style::Style;
 use ratatui::text::Line;
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::sgr::Pen;
 
@@ -142,6 +142,10 @@ impl<W: Write> Screen<W> {
         go(&mut self.at, 0, out);
         out.push(b'\r');
         for line in lines {
+            // Such a line may reach into the next row, whose rest nothing would erase.
+            if is_disputed(line) {
+                out.extend_from_slice(b"\x1b[J");
+            }
             // Wider lines are for the terminal to break, so that it can join them again when it is resized.
             let width = write_line(line, out);
             // A row that is exactly full has the cursor on its last cell, which an erase would take.
@@ -264,6 +268,12 @@ fn write_cells(cells: &[Cell], out: &mut Vec<u8>) {
         out.extend_from_slice(cell.text.as_bytes());
     }
     pen.change(Pen::default(), out);
+}
+
+/// Whether terminals disagree about the width of a line: some give each character of a joined emoji cells of its own.
+fn is_disputed(line: &Line<'_>) -> bool {
+    let apart = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
+    line.spans.iter().any(|span| !span.content.is_ascii() && apart(&span.content) != span.content.width())
 }
 
 /// Writes a line as it is, without control characters, and returns its width.
