@@ -4,7 +4,7 @@
 //! * [`app`]: the face's state. What happened goes in, what is to be done comes out; what it looks like is a function of it.
 //! * [`composer`], [`dialog`], [`keymap`]: what the state is made of. [`paint`], [`look`], [`text`]: how it is shown.
 //! * [`terminal`]: the inline viewport above which the terminal keeps its own scrollback.
-//! * [`run`]: the loop that joins them on a real terminal. [`host`]: what it needs of the machine.
+//! * [`mod@run`]: the loop that joins them on a real terminal. [`host`]: what it needs of the machine.
 #![forbid(unsafe_code)]
 
 pub mod app;
