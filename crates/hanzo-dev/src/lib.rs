@@ -51,7 +51,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let global = &cli.global;
-    match &cli.command {
+    let Some(command) = &cli.command else { return commands::face::run(global, &cli.face) };
+    match command {
         Command::Setup { project, local, probe } => {
             let wanted = commands::setup::Wanted { project: *project, local: *local, probe };
             commands::setup::run(global, &wanted, printer)?;

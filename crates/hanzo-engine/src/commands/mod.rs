@@ -128,6 +128,10 @@ built_in! {
     Rewind = "rewind", Local, Some("[checkpoint]"), "Take back turns: the conversation, the files or both";
     /// Writes the thread out.
     Export = "export", Engine, Some("[markdown|jsonl]"), "Write this thread out";
+    /// Puts the last answer on the clipboard.
+    Copy = "copy", Local, None, "Copy the last answer";
+    /// Chooses the colours.
+    Theme = "theme", Local, Some("[name]"), "Show or choose the colours";
     /// Chooses the model.
     Model = "model", Engine, Some("[provider/model]"), "Show or choose the model";
     /// Chooses how hard to think.
@@ -140,6 +144,8 @@ built_in! {
     Context = "context", Engine, None, "Show what fills the model's window";
     /// Shows tokens and money.
     Cost = "cost", Engine, None, "Show tokens, cache hits and cost";
+    /// Ends the face.
+    Quit = "quit", Local, None, "Leave; the thread is kept";
     /// Has AGENTS.md written.
     Init = "init", Turn, Some("[focus]"), "Write or improve AGENTS.md for this workspace";
 }

@@ -197,6 +197,7 @@ impl Thread {
             }
         };
         self.journal.store.sync().await.map_err(|error| ApiError::from(Failure::Store(error)))?;
+        let (context_tokens, context_window) = self.context();
         Ok(TurnSummary {
             ended,
             steps: self.turn.steps,
@@ -205,6 +206,8 @@ impl Thread {
             checkpoint,
             refused: self.turn.refused,
             prefix_breaks: self.turn.prefix_breaks,
+            context_tokens: Some(context_tokens),
+            context_window,
         })
     }
 }
