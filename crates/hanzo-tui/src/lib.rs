@@ -19,6 +19,8 @@ pub mod run;
 mod status;
 pub mod terminal;
 pub mod text;
+pub mod theme;
+pub mod transcript;
 
 pub use app::{Begin, Setup};
 pub use run::{Left, run};
