@@ -83,6 +83,8 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
         (Detail::Folded, ToolCallStatus::Failed) => FAILURE_ROWS,
         // The user knows the file, or opens it.
         (Detail::Folded, _) if call.tool == "fs.read" => 0,
+        // What these return, the plan and the question show.
+        (Detail::Folded, _) if call.tool.starts_with("plan.") || call.tool.starts_with("ask") => 0,
         (Detail::Folded, _) => RESULT_ROWS,
     };
     let hidden = total.saturating_sub(most);
@@ -201,7 +203,7 @@ fn ending(call: &ToolCallItem, context: &RenderContext) -> String {
         }),
         ToolCallStatus::Interrupted if !context.in_words() => parts.push("interrupted".to_owned()),
         ToolCallStatus::AwaitingApproval if !context.in_words() => {
-            parts.push("waits for your consent".to_owned())
+            parts.push("waits for your consent".to_owned());
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use hanzo_md_render::plain;
 use ratatui::style::Style;
+use ratatui::text::Line;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::RenderContext;
@@ -45,8 +46,18 @@ pub(super) struct Diff<'a> {
 }
 
 impl<'a> Diff<'a> {
-    /// Reads a unified diff; nothing when the text is none.
+    /// Reads the unified diff of a card; nothing when the text is none.
     pub(super) fn parse(text: &'a str) -> Option<Diff<'a>> {
+        let (mut diff, files) = Diff::read(text)?;
+        // The name of a single file is in the card already.
+        if files == 1 {
+            diff.parts.retain(|part| !matches!(part, Part::File(_)));
+        }
+        Some(diff)
+    }
+
+    /// A unified diff, and of how many files it is.
+    fn read(text: &'a str) -> Option<(Diff<'a>, usize)> {
         let mut diff = Diff { parts: Vec::new(), added: 0, removed: 0 };
         let mut files = 0;
         let mut hunk: Option<Hunk> = None;
@@ -80,11 +91,7 @@ impl<'a> Diff<'a> {
         if !diff.parts.iter().any(|part| matches!(part, Part::Line { .. })) {
             return None;
         }
-        // The name of a single file is in the card already.
-        if files == 1 {
-            diff.parts.retain(|part| !matches!(part, Part::File(_)));
-        }
-        Some(diff)
+        Some((diff, files))
     }
 
     /// How many rows there are when nothing is broken.
@@ -137,6 +144,16 @@ impl<'a> Diff<'a> {
             }
         }
     }
+}
+
+/// A diff that stands alone, with the names of its files; a text that is none as it is.
+pub fn diff(text: &str, context: &RenderContext) -> Vec<Line<'static>> {
+    let mut rows = Rows::new(context);
+    match Diff::read(text) {
+        Some((diff, _)) => diff.draw(usize::MAX, &mut rows, context),
+        None => rows.block(text, context.theme.dim),
+    }
+    rows.into_lines()
 }
 
 /// Where a hunk is.

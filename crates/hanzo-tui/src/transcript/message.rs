@@ -63,7 +63,7 @@ pub(super) fn user(text: &str, attachments: &[Attachment], context: &RenderConte
 
 /// What the user said, without the blocks of what it refers to: those are for the model.
 pub fn said(text: &str) -> String {
-    const BLOCKS: [&str; 5] = ["file", "directory", "resource", "shell", "image"];
+    const BLOCKS: [&str; 6] = ["file", "directory", "resource", "shell", "diff", "image"];
     let mut rest = text;
     let mut blocks = 0;
     while let Some(name) = rest.strip_prefix('<').and_then(|rest| rest.split([' ', '>']).next()) {

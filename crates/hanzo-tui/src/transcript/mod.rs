@@ -19,6 +19,7 @@ use ratatui::text::Line;
 
 pub use ask::{Verdict, approval, plan, question};
 pub use card::{card_line, duration, shown, subject};
+pub use diff::diff;
 pub use message::{StreamingMessage, markdown, said, thought};
 
 use crate::theme::{Marks, Theme};
@@ -84,6 +85,9 @@ pub fn render_item(item: &Item, context: &RenderContext) -> Vec<Line<'static>> {
                 BreakReason::Compaction => "earlier work was folded",
                 BreakReason::ModelSwitch => "another model goes on",
                 BreakReason::ToolListChanged => "the list of tools changed",
+                BreakReason::InstructionsChanged => "the instructions changed",
+                BreakReason::SettingsChanged => "a setting of the model changed",
+                BreakReason::Rewind => "the thread went back to an earlier turn",
             };
             marker(&format!("The vendor's cache starts anew: {why}"), context)
         }

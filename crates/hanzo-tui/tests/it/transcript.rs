@@ -53,7 +53,8 @@ fn enveloped(data: &Value) -> ToolResult {
 
 /// One item of each sort.
 fn gallery() -> Vec<Item> {
-    let lines = |count: usize| (1..=count).map(|n| format!("line {n} of the output\n")).collect::<String>();
+    let lines =
+        |count: usize| (1..=count).map(|n| format!("line {n} of the output\n")).collect::<Vec<_>>().concat();
     let step = |text: &str, status| PlanStep { text: text.into(), status };
     let failed = ToolResult {
         is_error: true,
@@ -204,6 +205,8 @@ fn everything(context: &RenderContext) -> Vec<Line<'static>> {
         checkpoint: None,
         refused: 0,
         prefix_breaks: 0,
+        context_tokens: None,
+        context_window: None,
     };
     lines.extend(transcript::turn_end(&summary, context));
     lines
