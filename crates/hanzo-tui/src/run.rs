@@ -173,7 +173,12 @@ impl Face<'_> {
             };
             self.carry_out(commands)?;
             dirty = true;
-            if resized.is_none() && (urgent || drawn.elapsed() >= PACE) {
+            let due = resized.is_none() && (urgent || drawn.elapsed() >= PACE);
+            // The terminal may have another size already and the news of it be under way: rows written now would be taken for
+            // rows that it broke anew, and as many lines above them erased.
+            if due && self.is_resized()? {
+                resized = Some(Instant::now());
+            } else if due {
                 self.draw()?;
                 drawn = Instant::now();
                 dirty = !self.backlog.is_empty();
@@ -184,6 +189,11 @@ impl Face<'_> {
 
     fn update(&mut self, event: Event) -> Vec<Command> {
         self.app.update(event, self.began.elapsed())
+    }
+
+    fn is_resized(&self) -> io::Result<bool> {
+        let (width, height) = size()?;
+        Ok(self.screen.size() != (usize::from(width.max(1)), usize::from(height.max(1))))
     }
 
     fn draw(&mut self) -> io::Result<()> {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{App, Asked, Choice, Command, Dialog, TYPING, Turn};
 use crate::composer::Prompt;
 use crate::dialog::{ApprovalDialog, Entry, Picker, QuestionDialog};
-use crate::paint;
 use crate::text;
+use crate::transcript;
 
 /// How many results are kept for those who want to see them in full.
 const KEPT_RESULTS: usize = 5;
@@ -89,7 +89,7 @@ impl App {
             }
             ItemContent::AgentMessage { text } => self.last_answer.clone_from(text),
             ItemContent::UserMessage { text, .. } => {
-                let said = paint::said(text);
+                let said = transcript::said(text);
                 if let Some(at) = self.steering.iter().position(|steering| said.contains(steering.as_str())) {
                     self.steering.remove(at);
                 } else if !self.steering.is_empty() {
@@ -176,7 +176,7 @@ impl App {
             (Some(words), _) => self.tell(NoticeLevel::Warning, words),
             (None, Some(took)) if took.as_secs() >= 20 => {
                 let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                let words = format!("Worked for {}, {} steps", paint::duration(millis), summary.steps);
+                let words = format!("Worked for {}, {} steps", transcript::duration(millis), summary.steps);
                 self.tell(NoticeLevel::Info, &words);
             }
             _ => {}
@@ -206,7 +206,7 @@ impl App {
         let lines = self.live.finish(&context);
         self.out.extend(lines);
         if std::mem::take(&mut self.plan_changed) && !self.plan.is_empty() {
-            let lines = paint::plan(&self.plan, &context);
+            let lines = transcript::plan(&self.plan, &context);
             let lines = self.live.say(lines);
             self.out.extend(lines);
             if self.plan.iter().all(|step| is_over(step.status)) {
@@ -257,7 +257,7 @@ impl App {
                 }
             }
             (Asked::Command(name), Response::CommandRun(CommandOutcome::Shown { text })) => {
-                let lines = paint::markdown(&text, &self.context());
+                let lines = transcript::markdown(&text, &self.context());
                 let lines = self.live.say(lines);
                 self.out.extend(lines);
                 if ["model", "mode", "permissions", "effort"].contains(&name.as_str()) {
@@ -309,7 +309,7 @@ impl App {
 
     fn shell_ended(&mut self, command: &str, result: &ToolResult) {
         self.shell = self.shell.saturating_sub(1);
-        let mut output = text::clean(&paint::shown(result));
+        let mut output = text::clean(&transcript::shown(result));
         if output.len() > SHELL_OUTPUT {
             let cut = output.ceil_char_boundary(output.len() - SHELL_OUTPUT);
             output = format!("…\n{}", &output[cut..]);

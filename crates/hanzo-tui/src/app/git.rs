@@ -6,8 +6,8 @@ use hanzo_protocol::item::NoticeLevel;
 use super::{App, Choice, Command, Dialog};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker};
-use crate::paint;
 use crate::text;
+use crate::transcript;
 
 /// The most of a diff that is sent to the model.
 const LONGEST_DIFF: usize = 60 * 1024;
@@ -138,7 +138,7 @@ impl App {
             return;
         }
         let context = self.context();
-        let mut lines = paint::diff(diff, &context);
+        let mut lines = transcript::diff(diff, &context);
         let hidden = lines.len().saturating_sub(SHOWN_ROWS);
         lines.truncate(SHOWN_ROWS);
         let lines = self.live.say(lines);

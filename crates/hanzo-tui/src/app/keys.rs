@@ -15,8 +15,8 @@ use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker, Reply};
 use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Outcome};
 use crate::keymap::Action;
-use crate::paint::Detail;
 use crate::terminal::Input;
+use crate::transcript::Detail;
 
 impl App {
     pub(super) fn input(&mut self, input: Input, commands: &mut Vec<Command>) {
@@ -379,15 +379,18 @@ impl App {
 
     /// Writes the results of the last calls into the transcript in full.
     fn show_results(&mut self) {
-        let context =
-            crate::paint::RenderContext { results: Detail::Full, reasoning: Detail::Full, ..self.context() };
+        let context = crate::transcript::RenderContext {
+            results: Detail::Full,
+            reasoning: Detail::Full,
+            ..self.context()
+        };
         let calls: Vec<_> = self.last_calls.drain(..).collect();
         if calls.is_empty() {
             self.remark("No tool has returned anything since this was last shown");
             return;
         }
         for item in calls {
-            let lines = crate::paint::render_item(&item, &context);
+            let lines = crate::transcript::render_item(&item, &context);
             let lines = self.live.say(lines);
             self.out.extend(lines);
         }

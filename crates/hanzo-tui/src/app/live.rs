@@ -5,8 +5,8 @@ use hanzo_protocol::ids::ItemId;
 use hanzo_protocol::item::{Item, ItemContent, ToolCallStatus};
 use ratatui::text::Line;
 
-use crate::paint::{Detail, RenderContext, StreamingMessage, card_line, render_item};
 use crate::text;
+use crate::transcript::{Detail, RenderContext, StreamingMessage, card_line, render_item};
 
 /// How much of a running call's output is kept to be looked at.
 const KEPT_OUTPUT: usize = 4 * 1024;
@@ -228,13 +228,13 @@ impl Growing {
             ItemContent::Reasoning(_) if context.reasoning == Detail::Full => {
                 let rows =
                     text::wrap(text::clean(&self.heard).trim(), context.width.saturating_sub(2).max(4));
-                rows.into_iter().map(|row| Line::styled(format!("  {row}"), context.look.dim)).collect()
+                rows.into_iter().map(|row| Line::styled(format!("  {row}"), context.theme.dim)).collect()
             }
             ItemContent::Reasoning(_) => {
                 // The end of a thought is the news in it.
                 let words = text::one_line(&self.heard);
                 let line = format!("Thinking: {}", text::clip_left(&words, context.width.saturating_sub(11)));
-                vec![Line::styled(line, context.look.dim)]
+                vec![Line::styled(line, context.theme.dim)]
             }
             ItemContent::ToolCall(call) if !self.done => {
                 let mut rows = vec![card_line(call, context)];
@@ -243,7 +243,7 @@ impl Growing {
                     let all: Vec<&str> = output.lines().collect();
                     for row in &all[all.len().saturating_sub(OUTPUT_ROWS)..] {
                         let row = text::clip(row, context.width.saturating_sub(4));
-                        rows.push(Line::styled(format!("  │ {row}"), context.look.dim));
+                        rows.push(Line::styled(format!("  │ {row}"), context.theme.dim));
                     }
                 }
                 rows

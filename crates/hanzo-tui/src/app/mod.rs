@@ -29,9 +29,9 @@ use crate::dialog::{ApprovalDialog, Picker, QuestionDialog};
 use crate::edit::InputMode;
 use crate::host::Completion;
 use crate::keymap::Keymap;
-use crate::look::Look;
-use crate::paint::{self, Detail, RenderContext};
 use crate::terminal::Input;
+use crate::theme::{Marks, Theme};
+use crate::transcript::{self, Detail, RenderContext};
 
 pub use git::{Afterwards, Job};
 use live::Live;
@@ -81,7 +81,7 @@ pub struct Setup {
     /// Earlier prompts, oldest first.
     pub prompts: Vec<String>,
     /// The styles.
-    pub look: Look,
+    pub theme: Theme,
     /// Sentences to show first.
     pub notices: Vec<String>,
     /// The program's version.
@@ -400,7 +400,7 @@ impl App {
     /// When something will look different by itself; `None` while nothing moves.
     pub fn wake_at(&self) -> Option<Duration> {
         let moves = self.turn.is_some() || self.shell > 0;
-        let frame = (moves && self.setup.look.shapes).then(|| self.now + FRAME);
+        let frame = (moves && self.setup.theme.marks == Marks::Shapes).then(|| self.now + FRAME);
         let remark = self.remark.as_ref().map(|remark| remark.until);
         let armed = self.armed.map(|(_, until)| until);
         let pending = self.composer.editor().deadline().map(|deadline| deadline + Duration::from_millis(1));
@@ -437,7 +437,7 @@ impl App {
     fn context(&self) -> RenderContext {
         RenderContext {
             width: self.size.0.max(1),
-            look: self.setup.look,
+            theme: self.setup.theme,
             reasoning: self.reasoning,
             results: Detail::Folded,
         }
@@ -445,7 +445,7 @@ impl App {
 
     /// Writes a sentence into the transcript.
     fn tell(&mut self, level: NoticeLevel, words: &str) {
-        let lines = paint::notice(level, words, &self.context());
+        let lines = transcript::notice(level, words, &self.context());
         let lines = self.live.say(lines);
         self.out.extend(lines);
     }

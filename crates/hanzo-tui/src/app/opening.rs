@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::{App, Asked, Begin, Choice, Command, Dialog, Figures};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker};
-use crate::paint;
 use crate::text;
+use crate::transcript;
 
 /// How many items of a reopened thread are shown again.
 const SHOWN_AGAIN: usize = 60;
@@ -225,7 +225,7 @@ impl App {
     }
 
     fn welcome(&mut self, thread: &ThreadSummary) {
-        let look = self.setup.look;
+        let look = self.setup.theme.look();
         let place = thread.workspace.display().to_string();
         let width = self.size.0;
         let title = format!("hanzo-dev {}", self.setup.version);
@@ -261,7 +261,7 @@ impl App {
                     continue;
                 }
                 ItemContent::AgentMessage { text } => self.last_answer.clone_from(text),
-                ItemContent::UserMessage { text, .. } => self.composer.history.add(&paint::said(text)),
+                ItemContent::UserMessage { text, .. } => self.composer.history.add(&transcript::said(text)),
                 _ => {}
             }
             let lines = self.live.completed(item, &context);
@@ -322,7 +322,7 @@ impl App {
         let mut said: HashMap<TurnId, String> = HashMap::new();
         for item in items {
             if let (Some(turn), ItemContent::UserMessage { text, .. }) = (item.turn_id, &item.content) {
-                said.entry(turn).or_insert_with(|| paint::said(text));
+                said.entry(turn).or_insert_with(|| transcript::said(text));
             }
         }
         let mut entries: Vec<Entry<Choice>> = Vec::new();
@@ -436,7 +436,7 @@ fn changed_by(item: &Item) -> Option<String> {
     use hanzo_protocol::tool::Effect;
     match &item.content {
         ItemContent::ToolCall(call) if call.effect.is_some_and(|effect| effect != Effect::Read) => {
-            let subject = paint::subject(&call.arguments);
+            let subject = transcript::subject(&call.arguments);
             Some(text::clip(if subject.is_empty() { &call.tool } else { &subject }, 60))
         }
         _ => None,

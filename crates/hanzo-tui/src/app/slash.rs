@@ -9,7 +9,7 @@ use super::{App, Asked, Choice, Command, Dialog};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker};
 use crate::keymap::Action;
-use crate::look::Look;
+use crate::theme::Theme;
 
 /// What is said when a plan is approved.
 const CARRY_OUT: &str = "The plan is approved. Carry it out.";
@@ -108,24 +108,16 @@ impl App {
             detail: detail.to_owned(),
             value: Choice::Theme(name),
         };
-        let entries = vec![
-            entry("ansi", "the terminal's own colours", "ansi"),
-            entry("plain", "no colours", "plain"),
-            entry("words", "for a screen reader: no shapes, nothing moves", "words"),
-        ];
+        let entries = Theme::NAMES.map(|(name, about)| entry(name, about, name)).to_vec();
         self.dialogs.push_back(Dialog::Pick(Picker::new("Which theme?", entries)));
     }
 
     pub(super) fn set_theme(&mut self, name: &str) {
-        self.setup.look = match name {
-            "ansi" => Look::ansi(),
-            "plain" => Look::plain(),
-            "words" => Look::plain().in_words(),
-            _ => {
-                self.warn(&format!("There is no theme `{name}`\n\nhint: `/theme` lists them"));
-                return;
-            }
+        let Some(theme) = Theme::named(name) else {
+            self.warn(&format!("There is no theme `{name}`\n\nhint: `/theme` lists them"));
+            return;
         };
+        self.setup.theme = theme;
         self.remark(format!("The theme is `{name}` from now on"));
     }
 

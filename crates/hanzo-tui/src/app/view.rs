@@ -5,10 +5,10 @@ use ratatui::text::{Line, Span};
 
 use super::{App, Armed, Dialog};
 use crate::dialog::Panel;
-use crate::paint;
 use crate::status;
 use crate::terminal::View;
 use crate::text;
+use crate::transcript;
 
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠛"];
 
@@ -38,7 +38,7 @@ impl App {
     /// The viewport, and which rows belong to what.
     pub fn layout(&self) -> (View, Vec<(Part, usize)>) {
         let (width, height) = (self.size.0.max(1), self.size.1.max(2));
-        let look = &self.setup.look;
+        let look = &self.setup.theme.look();
         let most = height.saturating_sub(1).max(2);
         let status = self.status(width);
 
@@ -51,7 +51,7 @@ impl App {
         let context = self.context();
         let mut plan = Vec::new();
         if self.plan_shown && self.turn.is_some() && !self.plan.is_empty() && left > 4 {
-            plan = paint::plan(&self.plan, &context);
+            plan = transcript::plan(&self.plan, &context);
             let room = (left / 2).max(2);
             if plan.len() > room {
                 let hidden = plan.len() - room + 1;
@@ -96,7 +96,7 @@ impl App {
         width: usize,
         most: usize,
     ) -> (Vec<Line<'static>>, Vec<Line<'static>>, Option<(usize, usize)>) {
-        let look = &self.setup.look;
+        let look = &self.setup.theme.look();
         let room = most.saturating_sub(2).max(3);
         let modal = match self.dialogs.front() {
             Some(Dialog::Approval(dialog)) => {
@@ -135,7 +135,7 @@ impl App {
     }
 
     fn help_rows(&self, width: usize, most: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.look;
+        let look = &self.setup.theme.look();
         let help = self.key_help();
         let column = help.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0).min(width / 2) + 2;
         let mut rows: Vec<Line<'static>> = help
@@ -156,7 +156,7 @@ impl App {
 
     /// What the agent does, and what waits to be said.
     fn activity(&self, width: usize, most: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.look;
+        let look = &self.setup.theme.look();
         let mut rows = Vec::new();
         if let Some(turn) = &self.turn {
             let seconds = self.now.saturating_sub(turn.began).as_secs();
@@ -199,7 +199,7 @@ impl App {
     }
 
     fn status(&self, width: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.look;
+        let look = &self.setup.theme.look();
         let armed = match self.armed {
             Some((Armed::Leave, _)) => Some("Ctrl+C again leaves"),
             Some((Armed::Escape, _)) if self.composer.is_empty() => {

@@ -10,4 +10,5 @@ mod properties;
 mod screen;
 mod screens;
 mod stage;
+mod transcript;
 mod turns;

@@ -108,23 +108,23 @@ fn a_finished_turn() {
 
 #[test]
 fn without_colours_nothing_is_coloured_and_in_words_nothing_is_drawn() {
-    let look = hanzo_tui::look::Look::plain();
-    let play = |look| {
-        let mut stage = Stage::with(hanzo_tui::Setup { look, ..setup() }, 80, 24);
+    let theme = hanzo_tui::theme::Theme::plain();
+    let play = |theme| {
+        let mut stage = Stage::with(hanzo_tui::Setup { theme, ..setup() }, 80, 24);
         stage.ask("go");
         let result = ToolResult::success("ok");
         stage.completed(call("fs.list", &json!({"uri": "src"}), ToolCallStatus::Completed, Some(result)));
         stage.keys("/re");
         stage
     };
-    let stage = play(look);
+    let stage = play(theme);
     let text = String::from_utf8_lossy(&stage.written).into_owned();
     for sequence in text.split("\x1b[").skip(1) {
         let Some((codes, _)) = sequence.split_once('m') else { continue };
         let coloured = codes.split(';').any(|code| matches!(code.parse::<u8>(), Ok(30..=49 | 90..=107)));
         assert!(!coloured || !codes.bytes().all(|b| b.is_ascii_digit() || b == b';'), "{codes}");
     }
-    let mut stage = play(look.in_words());
+    let mut stage = play(theme.in_words());
     let all = stage.everything();
     assert!(!all.contains(['─', '│', '●', '❯', '›', '⠋']), "{all}");
     assert!(all.contains("You: go"));

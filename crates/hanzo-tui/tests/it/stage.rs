@@ -18,8 +18,8 @@ use hanzo_protocol::usage::Usage;
 use hanzo_tui::app::{App, Asked, Begin, Command, Event, Setup};
 use hanzo_tui::edit::{InputMode, Key};
 use hanzo_tui::keymap::Keymap;
-use hanzo_tui::look::Look;
 use hanzo_tui::terminal::{Input, Reflow, Screen};
+use hanzo_tui::theme::Theme;
 use serde_json::json;
 
 pub struct Stage {
@@ -49,7 +49,7 @@ pub fn setup() -> Setup {
         input: InputMode::Default,
         keymap: Keymap::default(),
         prompts: Vec::new(),
-        look: Look::ansi(),
+        theme: Theme::ansi(),
         notices: Vec::new(),
         version: "0.1.0".to_owned(),
     }

@@ -270,7 +270,7 @@ fn nothing_moves_while_nothing_happens() {
     stage.ask("go");
     assert!(stage.app.wake_at().is_some());
     let mut still =
-        Stage::with(hanzo_tui::Setup { look: hanzo_tui::look::Look::plain().in_words(), ..setup() }, 80, 24);
+        Stage::with(hanzo_tui::Setup { theme: hanzo_tui::theme::Theme::words(), ..setup() }, 80, 24);
     still.ask("go");
     still.wait(10_000);
     assert_eq!(still.app.wake_at(), None, "with a screen reader nothing spins");

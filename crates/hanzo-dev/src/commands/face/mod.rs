@@ -11,7 +11,7 @@ use hanzo_config::InputMode as Keys;
 use hanzo_protocol::engine::{Attendance, ThreadOptions};
 use hanzo_tui::edit::InputMode;
 use hanzo_tui::keymap::Keymap;
-use hanzo_tui::look::Look;
+use hanzo_tui::theme::{Background, Theme};
 use hanzo_tui::{Begin, Setup};
 
 use crate::cli::{Cli, FaceArgs, Global};
@@ -64,7 +64,7 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
             input,
             keymap,
             prompts: machine.prompts(),
-            look: look(args.screen_reader),
+            theme: theme(args.screen_reader),
             notices,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
@@ -118,10 +118,17 @@ fn keymap(config: Option<&std::path::Path>, notices: &mut Vec<String>) -> Keymap
     })
 }
 
-fn look(screen_reader: bool) -> Look {
+/// The theme that suits the terminal, as far as it says what it is.
+fn theme(screen_reader: bool) -> Theme {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let look = if no_colour || screen_reader { Look::plain() } else { Look::ansi() };
-    if screen_reader { look.in_words() } else { look }
+    if screen_reader {
+        return Theme::words();
+    }
+    if no_colour {
+        return Theme::plain();
+    }
+    let background = std::env::var("COLORFGBG").map(|value| Background::from_colorfgbg(&value));
+    Theme::for_background(background.unwrap_or_default())
 }
 
 /// Done when the process is asked to end.
