@@ -57,6 +57,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             commands::setup::run(global, &wanted, printer)?;
         }
         Command::Config(command) => commands::config::run(global, command, printer)?,
+        Command::Trust(command) => commands::trust::run(global, command, printer)?,
         Command::Permissions(command) => commands::permissions::run(global, command, printer)?,
         Command::Sandbox { explain, json, write, network, timeout, command } => {
             let timeout = timeout.map(Duration::from_secs);
@@ -82,6 +83,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             };
             return commands::tool::run(global, &wanted, printer);
         }
+        Command::Mcp(command) => return commands::mcp::run(global, command, printer),
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hanzo_config::Settings;
 use hanzo_hooks::Hooks;
@@ -11,6 +12,7 @@ use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
 use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::message::ApiError;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
@@ -94,6 +96,10 @@ pub struct ThreadParts {
     pub resources: Option<Arc<dyn ResourceReader>>,
     /// Gives commands beside the built-in ones and files: the prompts of MCP servers.
     pub commands: Vec<Arc<dyn CommandSource>>,
+    /// The processes its tools started; [`NoJobs`] where they start none.
+    pub jobs: Arc<dyn Jobs>,
+    /// The MCP servers it can call; [`NoMcpServers`] where there are none.
+    pub mcp_servers: Arc<dyn McpServers>,
     /// Keeps the files of the workspace for each turn; `None` where they need not be taken back.
     pub checkpoints: Option<Checkpointer>,
     /// Where things are.
@@ -124,6 +130,31 @@ pub trait Models: Send + Sync {
 
     /// All of them.
     fn list(&self) -> Vec<ModelInfo>;
+
+    /// Tells `listener` from now on when a client sends a request again by itself.
+    fn on_retry(&self, listener: RetryListener) {
+        let _ = listener;
+    }
+}
+
+/// Is told when a client sends a request again by itself. It is called while the answer is awaited and must not block.
+pub type RetryListener = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
+
+/// A request that is about to be sent again.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'a> {
+    /// The provider's configured name.
+    pub provider: &'a str,
+    /// The model that was asked.
+    pub model: &'a str,
+    /// The number of the coming attempt; the first retry is the second attempt.
+    pub attempt: u32,
+    /// How many attempts there are at most.
+    pub attempts: u32,
+    /// How long until then.
+    pub delay: Duration,
+    /// What went wrong.
+    pub error: &'a ApiError,
 }
 
 /// A model that can be asked.
@@ -161,6 +192,116 @@ pub struct ModelInfo {
 pub trait ToolChanges: Send + Sync {
     /// The tools from now on, when they differ from those given last.
     fn take(&self) -> Option<ToolSet>;
+}
+
+/// The processes a thread's tools started.
+pub trait Jobs: Send + Sync {
+    /// Those that are remembered, in the order in which they were started.
+    fn list(&self) -> Vec<JobInfo>;
+}
+
+/// A process in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobInfo {
+    /// What the tools call it.
+    pub id: String,
+    /// What runs, in a line.
+    pub command: String,
+    /// How it is.
+    pub status: JobStatus,
+    /// The code it ended with; 128 + n when signal n ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it has run.
+    pub duration_ms: u64,
+    /// How much it wrote.
+    pub output_bytes: u64,
+    /// Whether it outlives its thread.
+    pub detached: bool,
+}
+
+/// How a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum JobStatus {
+    /// It runs.
+    Running,
+    /// It ended by itself.
+    Exited,
+    /// It reached its time limit and was killed.
+    TimedOut,
+    /// It was killed, by us or by a signal.
+    Killed,
+}
+
+/// A thread without processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoJobs;
+
+impl Jobs for NoJobs {
+    fn list(&self) -> Vec<JobInfo> {
+        Vec::new()
+    }
+}
+
+/// The MCP servers a thread can call.
+pub trait McpServers: Send + Sync {
+    /// All that are configured, connected or not. It tells what is known and waits for no server.
+    fn list(&self) -> Vec<McpServerInfo>;
+}
+
+/// An MCP server in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerInfo {
+    /// What the settings call it.
+    pub name: String,
+    /// How it is reached: `stdio`, `http`, `sse`, `websocket`.
+    pub transport: String,
+    /// How it is.
+    pub status: McpServerStatus,
+    /// Why it last failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How many tools it has, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools_count: Option<usize>,
+    /// How many prompts it has, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompts_count: Option<usize>,
+    /// How many resources it has, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources_count: Option<usize>,
+    /// How long its last answer took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
+}
+
+/// How an MCP server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum McpServerStatus {
+    /// The settings name it, and nothing was tried yet.
+    Configured,
+    /// It is being started or greeted.
+    Connecting,
+    /// It answers.
+    Connected,
+    /// It does not answer, and the error says why.
+    Failed,
+    /// The settings turn it off, or the workspace is not trusted to start it.
+    Disabled,
+}
+
+/// A thread without MCP servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMcpServers;
+
+impl McpServers for NoMcpServers {
+    fn list(&self) -> Vec<McpServerInfo> {
+        Vec::new()
+    }
 }
 
 /// Remembers which workspaces the user trusts.

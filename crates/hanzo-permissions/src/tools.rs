@@ -71,6 +71,8 @@ pub(crate) enum Subjects {
     Names,
     /// `url`.
     Url,
+    /// `host`: a name that is looked up.
+    Host,
     /// `url`, and the file it is saved to.
     Download,
     /// None.
@@ -204,7 +206,9 @@ static ACTIONS: &[Action] = &[
     action("code.format", EDIT, Writer, Subjects::Path, &[]),
     action("net.request", NET, Writer, Subjects::Url, &["http_request", "web_fetch", "fetch", "curl"]),
     action("net.download", NET, Writer, Subjects::Download, &["download"]),
-    action("net.open", NET, Writer, Subjects::Url, &[]),
+    action("net.open", NET, Writer, Subjects::Url, &["open_url"]),
+    action("net.dns", NET, Writer, Subjects::Host, &["dns_lookup"]),
+    action("net.websocket", NET, Writer, Subjects::Url, &["websocket_connect"]),
     action("net.search", NET, Writer, Subjects::None, &["web_search"]),
     action("vcs.status", None, Reader, Subjects::None, &[]),
     action("vcs.diff", None, Reader, Subjects::None, &[]),
@@ -235,6 +239,14 @@ static ACTIONS: &[Action] = &[
         Subjects::None,
         &["memory.search", "memory.list", "memory.read", "memory.facts"],
     ),
+    // A picture shows what other programs show: no reader's business.
+    action("ui.screenshot", None, Writer, Subjects::None, &[]),
+    action("ui.click", None, Writer, Subjects::None, &[]),
+    action("ui.type", None, Writer, Subjects::None, &[]),
+    action("ui.focus", None, Writer, Subjects::None, &[]),
+    action("ui.record", None, Writer, Subjects::None, &[]),
+    action("ui.stop", None, Writer, Subjects::None, &[]),
+    action("ui.session", None, Writer, Subjects::None, &[]),
     action("ui.ask", None, Writer, Subjects::None, &["ask", "ask_user", "plan.ask"]),
     action("plan.exit", None, Writer, Subjects::None, &["exit_plan_mode", "plan.exit_plan_mode"]),
 ];

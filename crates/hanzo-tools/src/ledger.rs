@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hanzo_protocol::blob::{BlobError, BlobStore};
+use hanzo_protocol::item::Taint;
 use hanzo_protocol::primitives::ContentHash;
 
 /// Paths remembered; the one seen longest ago is forgotten first.
@@ -19,6 +20,8 @@ pub struct Ledger {
     seen: Mutex<Seen>,
     /// Content on its way to the blob store.
     pending: Arc<Mutex<HashMap<ContentHash, Arc<Vec<u8>>>>>,
+    /// Content that came from elsewhere.
+    tainted: Mutex<HashMap<ContentHash, Taint>>,
     changes: Mutex<Changes>,
 }
 
@@ -70,6 +73,21 @@ impl Ledger {
         let new = usize::try_from(changes.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let skip = changes.latest.len().saturating_sub(new);
         (changes.count, changes.latest.iter().skip(skip).cloned().collect())
+    }
+
+    /// Remembers that content came from elsewhere: reading it later, under a ref or as a file, brings it in again.
+    pub fn taint(&self, hash: &ContentHash, taint: Taint) {
+        lock(&self.tainted).insert(hash.clone(), taint);
+    }
+
+    /// Where content came from, if from elsewhere.
+    pub fn taint_of(&self, hash: &ContentHash) -> Option<Taint> {
+        lock(&self.tainted).get(hash).copied()
+    }
+
+    /// Where what the thread last saw at `path` came from, if from elsewhere.
+    pub fn taint_at(&self, path: &Path) -> Option<Taint> {
+        self.last_seen(path).and_then(|hash| self.taint_of(&hash))
     }
 
     /// The hash the thread last saw at `path`.

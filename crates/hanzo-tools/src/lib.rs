@@ -5,6 +5,7 @@
 //! * [`code`]: symbols, definitions, trees.
 //! * [`fs`]: files, and [`search`] in them.
 //! * [`proc`]: programs; [`vcs`]: git; [`mod@test`]: test runners.
+//! * [`net`]: other machines; `ui`: the screen, with the feature of that name.
 //! * [`ws`]: what the workspace is; [`think`]: a scratchpad; [`mode`]: keeping to some actions.
 //! * [`registry`]: which tools there are; [`toolset()`] makes the set of a thread.
 //! * [`alias`]: other names for actions; `classic` is the profile that lists them.
@@ -16,6 +17,7 @@ pub mod fs;
 pub mod host;
 pub mod ledger;
 pub mod mode;
+pub mod net;
 mod patch;
 pub mod proc;
 mod project;
@@ -23,6 +25,8 @@ pub mod registry;
 pub mod search;
 pub mod test;
 pub mod think;
+#[cfg(feature = "ui")]
+pub mod ui;
 pub mod vcs;
 pub mod ws;
 

@@ -18,6 +18,9 @@ const BUILT_IN: &[fn() -> ToolBuilder] = &[
     crate::ws::tool,
     crate::think::tool,
     crate::mode::tool,
+    crate::net::tool,
+    #[cfg(feature = "ui")]
+    crate::ui::tool,
 ];
 
 /// The tools a model is shown unless `enabled` says which. The others can be called, and cost nothing in every request.

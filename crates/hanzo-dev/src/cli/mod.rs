@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+mod mcp;
 mod run;
 
+pub use mcp::{McpAddArgs, McpCommand, McpScope, McpTransport};
 pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
 
 /// A coding agent and tool server for any model, under a policy you understand
@@ -120,6 +122,13 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
 
+    /// Say which workspaces you trust, and with what
+    ///
+    /// What a repository brings along that would run something, send something somewhere or loosen a rule is ignored until its
+    /// workspace is trusted, and again when it changes.
+    #[command(subcommand)]
+    Trust(TrustCommand),
+
     /// Ask what the policy says about a tool call
     #[command(subcommand)]
     Permissions(PermissionsCommand),
@@ -149,6 +158,10 @@ pub enum Command {
         #[arg(last = true, value_name = "CMD", required_unless_present = "explain")]
         command: Vec<OsString>,
     },
+
+    /// Manage MCP servers: whose tools the agent can call
+    #[command(subcommand)]
+    Mcp(McpCommand),
 
     /// Check that everything is in order: settings, sandbox, git
     Doctor {
@@ -290,6 +303,29 @@ pub enum ConfigCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+/// The commands about trust.
+#[derive(Debug, Subcommand)]
+pub enum TrustCommand {
+    /// List the workspaces you trust, and whether they are still as they were
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Trust this workspace with the settings it has now, which are printed
+    Add {
+        /// Another workspace
+        workspace: Option<PathBuf>,
+    },
+
+    /// Trust this workspace no longer
+    Remove {
+        /// Another workspace
+        workspace: Option<PathBuf>,
     },
 }
 

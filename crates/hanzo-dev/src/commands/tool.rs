@@ -12,6 +12,7 @@ use hanzo_protocol::tool::ToolResult;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Global;
+use crate::commands::settings;
 use crate::commands::with_engine::{call, open};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
@@ -83,7 +84,7 @@ fn exit(result: &ToolResult) -> Exit {
 }
 
 async fn start(root: &Root, global: &Global, posture: Option<Posture>) -> Result<ThreadSummary, Failure> {
-    let workspace = crate::commands::settings::inputs(global, hanzo_config::Trust::Untrusted)?.workspace_root;
+    let workspace = settings::inputs(global, settings::trust(false))?.workspace_root;
     let options = ThreadOptions { posture, attendance: Attendance::Headless, ..ThreadOptions::default() };
     let request = Request::ThreadStart(ThreadStart { workspace, agent: None, ephemeral: true, options });
     match call(root, request).await? {

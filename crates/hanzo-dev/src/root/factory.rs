@@ -11,14 +11,18 @@ use hanzo_config::{
 };
 use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
-use hanzo_engine::parts::{OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_engine::commands::CommandSource;
+use hanzo_engine::parts::{
+    Models, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts, ToolChanges,
+};
+use hanzo_engine::references::ResourceReader;
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::engine::{Attendance, EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::ToolSet;
+use hanzo_protocol::tool::ToolCaller;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
@@ -28,8 +32,11 @@ use hanzo_tools::registry::Names;
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
+use super::browser::DesktopBrowser;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
+use super::jobs::HostJobs;
+use super::mcp;
 use super::models::{Catalogue, Failures, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
@@ -54,6 +61,8 @@ pub struct Factory {
     pub instead: Option<Arc<dyn ApiClient>>,
     /// Failures whose exit code an engine error cannot carry.
     pub failures: Failures,
+    /// The MCP servers of each workspace.
+    pub mcp: Arc<mcp::Servers>,
     /// What confines the threads that were opened.
     pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
 }
@@ -84,7 +93,8 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let (tools, narrowing) = self.tools(settings, &workspace, &confined);
+        let browser = browser(&request, settings, &inputs);
+        let host = self.host(settings, &inputs, &workspace, &confined, browser);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -99,25 +109,42 @@ impl Factory {
             Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
             Keep::Nothing => None,
         };
+        let own = toolset(&host, &selection(settings));
+        let manager = self.mcp.of(settings, &inputs, &self.data)?;
+        let seen = manager.as_ref().map(|manager| manager.revision());
+        let tools = manager.as_ref().map_or_else(|| own.clone(), |manager| mcp::join(&own, manager));
+        let models: Arc<dyn Models> = Arc::new(self.catalogue(&config, &inputs));
+        if manager.is_some() {
+            self.mcp.remember(request.thread, &models);
+        }
         let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
         let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         sandboxes.insert(request.thread, Arc::clone(&confined.state));
         Ok(ThreadParts {
             settings: Arc::new(settings.clone()),
             policy,
-            models: Arc::new(self.catalogue(&config, &inputs)),
+            models,
             tools,
-            tool_changes: None,
+            tool_changes: manager.as_ref().zip(seen).map(|(manager, seen)| {
+                Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen)) as Arc<dyn ToolChanges>
+            }),
             sandbox: confined.state,
-            narrowing,
+            narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
             manifest,
             // Nobody comes from elsewhere in this process yet.
             remote: Capabilities::nothing(),
             workspace,
             trust,
-            resources: None,
-            commands: Vec::new(),
+            resources: manager
+                .as_ref()
+                .map(|manager| Arc::new(mcp::Resources(Arc::clone(manager))) as Arc<dyn ResourceReader>),
+            commands: manager
+                .iter()
+                .map(|manager| Arc::new(mcp::Prompts(Arc::clone(manager))) as Arc<dyn CommandSource>)
+                .collect(),
+            jobs: Arc::new(HostJobs(Arc::downgrade(&host))),
+            mcp_servers: Arc::new(mcp::Listed { manager, disabled: mcp::disabled(settings) }),
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
@@ -165,32 +192,53 @@ impl Factory {
         Ok(Arc::new(workspace))
     }
 
-    /// The tools, and what their modes confine the thread to.
-    fn tools(
+    /// What the thread's tools share.
+    fn host(
         &self,
         settings: &Settings,
+        inputs: &LoadInputs,
         workspace: &Arc<Workspace>,
         confined: &Confined,
-    ) -> (ToolSet, Arc<dyn Narrowing>) {
+        browser: Option<DesktopBrowser>,
+    ) -> Arc<Host> {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
-        let host = Host::new(
+        options.net.private_hosts.clone_from(&settings.tools.net.private_hosts);
+        options.modes_dir = inputs.config_dir.as_ref().map(|config| config.join("modes"));
+        let mut host = Host::new(
             Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::new(self.blobs.clone()),
             options,
         )
         .with_outside(Arc::clone(&confined.outside));
-        let selection = Selection {
-            enabled: settings.tools.enabled.clone(),
-            profile: match settings.tools.profile {
-                ToolProfile::Classic => Profile::Classic,
-                _ => Profile::Unified,
-            },
-            names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
-        };
-        let narrowing = Arc::clone(&host.modes);
-        (toolset(&Arc::new(host), &selection), narrowing)
+        if let Some(browser) = browser {
+            host = host.with_browser(Arc::new(browser));
+        }
+        Arc::new(host)
+    }
+}
+
+/// Which tools the settings want, and by which names.
+fn selection(settings: &Settings) -> Selection {
+    Selection {
+        enabled: settings.tools.enabled.clone(),
+        profile: match settings.tools.profile {
+            ToolProfile::Classic => Profile::Classic,
+            _ => Profile::Unified,
+        },
+        names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
+    }
+}
+
+/// The browser for a thread: only where somebody sits who sees it.
+fn browser(request: &OpenThread<'_>, settings: &Settings, inputs: &LoadInputs) -> Option<DesktopBrowser> {
+    let somebody_is_there =
+        request.caller == ToolCaller::Local && request.options.attendance == Attendance::Attended;
+    if somebody_is_there && settings.tools.net.browser {
+        DesktopBrowser::find(&inputs.environment)
+    } else {
+        None
     }
 }
 

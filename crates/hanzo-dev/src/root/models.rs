@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_config::{LoadedConfig, ModelError, ModelRef, Provider, first_usable_model, resolve_model};
-use hanzo_engine::parts::{Model, ModelInfo, Models};
+use hanzo_engine::parts::{Model, ModelInfo, Models, Retry, RetryListener};
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
 use hanzo_protocol::roles::ApiClient;
 use hanzo_providers::presets::{self, Preset};
-use hanzo_providers::{ApiKey, ProviderConfig, Registry};
+use hanzo_providers::{ApiKey, ProviderConfig, Registry, RetryNotice, RetryObserver};
 use serde_json::{Map, json};
 
 use crate::exit::{Exit, Failure};
@@ -31,6 +31,8 @@ pub struct Catalogue {
     failures: Failures,
     instead: Option<Arc<dyn ApiClient>>,
     clients: Mutex<HashMap<String, Arc<dyn ApiClient>>>,
+    /// Who is told when a request is sent again, once somebody wants to know.
+    listener: Arc<Mutex<Option<RetryListener>>>,
 }
 
 impl Catalogue {
@@ -58,6 +60,7 @@ impl Catalogue {
             failures,
             instead,
             clients: Mutex::default(),
+            listener: Arc::default(),
         }
     }
 
@@ -169,6 +172,7 @@ impl Catalogue {
             .map(|(name, value)| (name.clone(), ApiKey::new(value.expose())))
             .collect();
         config.extra = provider.extra.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
+        config.observer = Some(self.observer());
         if let Some(preset) = presets::find(&provider.name).filter(|preset| preset.kind == provider.kind) {
             config = config.with_preset(preset);
         }
@@ -176,6 +180,25 @@ impl Catalogue {
         let client = (self.wrap)(client);
         clients.insert(provider.name.clone(), Arc::clone(&client));
         Ok(client)
+    }
+
+    /// Passes on to the listener of the moment when a client sends a request again.
+    fn observer(&self) -> Arc<dyn RetryObserver> {
+        let listener = Arc::clone(&self.listener);
+        Arc::new(move |notice: &RetryNotice<'_>| {
+            let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(listener) = listener {
+                listener(&Retry {
+                    provider: notice.provider,
+                    model: notice.model,
+                    // The first request was an attempt as well.
+                    attempt: notice.retry + 1,
+                    attempts: notice.max_retries + 1,
+                    delay: notice.delay,
+                    error: notice.error,
+                });
+            }
+        })
     }
 
     fn model(&self, reference: Option<&str>) -> Result<Model, Failure> {
@@ -225,6 +248,10 @@ impl Models for Catalogue {
             *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
             error
         })
+    }
+
+    fn on_retry(&self, listener: RetryListener) {
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
     fn list(&self) -> Vec<ModelInfo> {

@@ -117,6 +117,8 @@ impl Inner {
                 values(store.audit(filter).await.map_err(store_failed)?.entries)?
             }
             ListKind::Checkpoints => values(self.checkpoints(list.thread_id).await?)?,
+            ListKind::Jobs => values(thread()?.jobs.list())?,
+            ListKind::McpServers => values(thread()?.mcp_servers.list())?,
             other => {
                 let message = format!("{other:?} are not listed by this engine");
                 return Err(refuse(EngineErrorKind::NotFound, message));

@@ -147,12 +147,25 @@ impl Inner {
         let models = Arc::clone(&opening.parts.models);
         let (places, trust) = (opening.parts.places.clone(), opening.parts.trust);
         let (workspace, commands) = (Arc::clone(&opening.parts.workspace), opening.parts.commands.clone());
+        let (jobs, mcp_servers) = (Arc::clone(&opening.parts.jobs), Arc::clone(&opening.parts.mcp_servers));
         let id = opening.record.id();
         let thread = opening.open().await?;
         thread.announce();
         let calls = thread.calls();
         let (actor, inbox) = Actor::new(thread);
-        let handle = Arc::new(Handle { id, inbox, calls, store, models, places, workspace, trust, commands });
+        let handle = Arc::new(Handle {
+            id,
+            inbox,
+            calls,
+            store,
+            models,
+            places,
+            workspace,
+            trust,
+            commands,
+            jobs,
+            mcp_servers,
+        });
         self.open().insert(id, Arc::clone(&handle));
         tokio::spawn(actor.run());
         Ok(handle)
@@ -177,6 +190,8 @@ impl Inner {
         let record = ThreadRecord {
             effort: source.effort,
             forked_from: Some(fork.thread_id),
+            // The copy says what its original said, so what the last request began with holds for it as well.
+            state: source.state,
             ..ThreadRecord::new(summary.clone())
         };
         store.fork_thread(fork.thread_id, fork.until, record).await.map_err(store_failed)?;

@@ -13,8 +13,8 @@ use hanzo_engine::Engine;
 use hanzo_engine::agents::{Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
 use hanzo_engine::parts::{
-    EngineParts, Model, ModelInfo, Models, OpenThread, Places, RuleSaver, SandboxState, ThreadFactory,
-    ThreadParts, TrustKeeper,
+    EngineParts, Jobs, Model, ModelInfo, Models, NoJobs, NoMcpServers, OpenThread, Places, RuleSaver,
+    SandboxState, ThreadFactory, ThreadParts, TrustKeeper,
 };
 use hanzo_hooks::{Hooks, Shell};
 use hanzo_permissions::{BoxState, Decision, Policy};
@@ -26,6 +26,7 @@ use hanzo_protocol::event::{Event, EventContent, EventCursor};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::item::{Item, ItemContent, Taint, ToolCallItem, TurnSummary};
 use hanzo_protocol::message::{ApiError, Message, ModelRequest, Role, StreamEvent, ToolSchema};
+use hanzo_protocol::narrowing::{Narrowing, Unnarrowed};
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{Effect, Reach, Tool, ToolContext, ToolResult, ToolSet};
 use hanzo_protocol::usage::Price;
@@ -199,6 +200,9 @@ pub struct Setup {
     pub policy: Policy,
     pub checkpoints: bool,
     pub blobs: FileBlobs,
+    pub jobs: Arc<dyn Jobs>,
+    /// What threads that are no subagent's keep to.
+    pub narrowing: Arc<dyn Narrowing>,
 }
 
 impl Setup {
@@ -218,6 +222,8 @@ impl Setup {
             policy: Policy { mode: Decision::Allow, ..Policy::default() },
             checkpoints: false,
             blobs,
+            jobs: Arc::new(NoJobs),
+            narrowing: Arc::new(Unnarrowed),
         }
     }
 
@@ -257,7 +263,10 @@ impl ThreadFactory for Factory {
             let checkpoints =
                 setup.checkpoints.then(|| Checkpointer::new(request.workspace, setup.blobs.clone()));
             Ok(ThreadParts {
-                narrowing: Arc::new(hanzo_protocol::narrowing::Unnarrowed),
+                narrowing: match request.parent {
+                    None => Arc::clone(&setup.narrowing),
+                    Some(_) => Arc::new(Unnarrowed),
+                },
                 settings: Arc::new(setup.settings.clone()),
                 policy: setup.policy.clone(),
                 models: Arc::new(OneModel(Arc::clone(setup))),
@@ -271,6 +280,8 @@ impl ThreadFactory for Factory {
                 trust: ProjectTrust::Trusted,
                 resources: None,
                 commands: Vec::new(),
+                jobs: Arc::clone(&setup.jobs),
+                mcp_servers: Arc::new(NoMcpServers),
                 checkpoints,
                 places: Places {
                     config,

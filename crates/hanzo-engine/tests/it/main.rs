@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot get what it needs has failed")]
 
 mod agents;
+mod breaks;
 mod commands;
 mod compaction;
 mod fold;
+mod folding;
 mod full_disk;
 mod ground;
 mod harness;

@@ -160,18 +160,18 @@ pub struct Call<'a> {
     pub intent: Option<Intent>,
     /// Where base hashes come from that are not given.
     pub base_hashes: BaseHashes,
-    pub(super) query: cursor::Digest,
+    pub(super) query: cursor::Query<'a>,
 }
 
 impl Call<'_> {
     /// The position in `cursor`, which must come from the same query; `None` without a cursor.
     pub fn position<P: DeserializeOwned>(&self, cursor: Option<&PageCursor>) -> Result<Option<P>, ToolError> {
-        cursor.map(|cursor| cursor::decode(&self.query, cursor)).transpose()
+        cursor.map(|cursor| cursor::decode(&self.query.digest(), cursor)).transpose()
     }
 
     /// Paging that says there is more from `position` on. The cursor carries everything, so it outlives the process.
     pub fn more<P: Serialize>(&self, position: &P) -> Paging {
-        Paging { cursor: Some(cursor::encode(&self.query, position)), more: true }
+        Paging { cursor: Some(cursor::encode(&self.query.digest(), position)), more: true }
     }
 
     /// Runs `work` on a thread where it may block. When the call is dropped, `work` is told so and should stop; its result is
@@ -187,6 +187,19 @@ impl Call<'_> {
         match tokio::task::spawn_blocking(move || work(&host, &cancelled)).await {
             Ok(result) => result,
             Err(fault) => Err(ToolError::new(ErrorCode::Error, format!("the action failed inside: {fault}"))),
+        }
+    }
+
+    /// Runs `work` that is over in microseconds unless a file system hangs, without the price of another thread where the
+    /// runtime has threads to take over from this one.
+    pub async fn briefly<T, W>(&self, work: W) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Arc<Host>) -> Result<T, ToolError> + Send + 'static,
+    {
+        match tokio::runtime::Handle::current().runtime_flavor() {
+            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| work(self.host)),
+            _ => self.blocking(move |host, _| work(host)).await,
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::job::{Close, Job, Order, Phase};
 use super::report::{self, Standing};
+use super::summary::JobSummary;
 use super::{Seconds, Source, text};
 use crate::contract::{Action, Answer, Call};
 
@@ -71,13 +72,9 @@ impl Action for Ps {
                     || standing.proc_id == *filter
             };
             if input.filter.as_ref().is_none_or(fits) {
-                let state = job.state();
-                let output_bytes = state.stdout.total() + state.stderr.total();
-                drop(state);
-                let command = text::clean(job.command.as_bytes());
-                let command = command.chars().take(200).collect();
-                let seconds = job.duration().as_secs();
-                processes.push(Listed { standing, command, seconds, detached: job.detached, output_bytes });
+                let JobSummary { command, duration, output_bytes, detached, .. } = job.summary();
+                let seconds = duration.as_secs();
+                processes.push(Listed { standing, command, seconds, detached, output_bytes });
             }
         }
         Ok(Answer::new(PsOutput { processes }))

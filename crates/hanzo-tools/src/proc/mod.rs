@@ -20,6 +20,7 @@ mod manage;
 mod report;
 mod shell;
 mod stream;
+mod summary;
 mod text;
 
 pub(crate) use exec::directory;
@@ -28,6 +29,7 @@ pub use jobs::{JobError, JobOptions, Jobs, Launch, LaunchInput, Lifetime, Wait};
 pub(crate) use report::{Standing, Status, failure, handle};
 pub(crate) use shell::{Shell, on_path, plain_words};
 pub use shell::{ShellChoice, ShellKind};
+pub use summary::JobSummary;
 pub(crate) use text::clean;
 
 /// How programs are run.

@@ -112,9 +112,10 @@ fn excluded(root: &Path, tag: &Tag) -> Option<Excluded> {
         return Some(Excluded::Nameless);
     }
     match (tag.language.as_str(), tag.kind.as_str()) {
-        (_, "label" | "header" | "unknown" | "parameter" | "local") => Some(Excluded::NoDefinition),
         // `import a.b as c` names what another file defines.
-        ("Python", "namespace" | "module") | ("Go", "packageName") => Some(Excluded::NoDefinition),
+        (_, "label" | "header" | "unknown" | "parameter" | "local")
+        | ("Python", "namespace" | "module")
+        | ("Go", "packageName") => Some(Excluded::NoDefinition),
         ("Rust", "variable") if line_of(root, tag).contains(&format!("'static {}", tag.name)) => {
             Some(Excluded::Misread)
         }

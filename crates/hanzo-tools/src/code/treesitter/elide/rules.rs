@@ -306,9 +306,9 @@ fn script_shape(header: &[u8]) -> Shape {
         before = before[..angle].trim_ascii_end();
     }
     match last_word(before) {
-        b"function" => Shape::Function,
         b"" if before.ends_with(b"*") || before.ends_with(b"]") => Shape::Method,
         b"" | b"if" | b"for" | b"while" | b"switch" | b"catch" | b"with" | b"await" => Shape::Plain,
+        b"function" => Shape::Function,
         // `function name(…)` was seen as a word that defines; what a class or an object holds was not.
         _ => Shape::Method,
     }
