@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::workspace::{self, cargo};
+use crate::{dist, workspace};
 
 const OURS: &str = "benches/peers/hanzo-dev.toml";
 
@@ -28,8 +28,8 @@ pub fn run() -> Result<()> {
     if !directory.join("bench.py").is_file() {
         bail!("HANZO_BENCH_DIR ({}) has no `bench.py`", directory.display());
     }
-    cargo(&["build", "--release", "--package", "hanzo-dev"])?;
-    let program = workspace::target().join("release/hanzo-dev").canonicalize()?;
+    // The others are run as they are shipped; so are we.
+    let program = dist::build()?.canonicalize()?;
     let copy = workspace::target().join("agent-bench");
     copy_tree(&directory, &copy).with_context(|| format!("copying {}", directory.display()))?;
     let ours = std::fs::read_to_string(workspace::root().join(OURS))?;

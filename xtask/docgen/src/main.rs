@@ -1,5 +1,5 @@
-//! Writes the reference pages under `docs/` from the code, or checks that they are what the code says.
-//! Run through `cargo xtask docs`; `cargo xtask test` runs the check.
+//! Writes the reference pages under `docs/` from the code (`cargo xtask docs`); its test checks that they are what
+//! the code says.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool for developers")]
 
 mod cli;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 /// Generated files by their path below `docs/`.
 type Documents = BTreeMap<PathBuf, String>;
@@ -21,7 +21,7 @@ type Documents = BTreeMap<PathBuf, String>;
 const GENERATED_DIRECTORIES: [&str; 2] = ["schema", "man"];
 
 fn main() -> ExitCode {
-    match run(std::env::args().nth(1).as_deref()) {
+    match documents().and_then(|documents| write(&docs(), &documents)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -30,14 +30,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(what: Option<&str>) -> Result<()> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let documents = documents()?;
-    match what {
-        Some("write") => write(&docs, &documents),
-        Some("check") => check(&docs, &documents),
-        _ => bail!("usage: hanzo-docgen write|check"),
-    }
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
 fn documents() -> Result<Documents> {
@@ -70,24 +64,6 @@ fn write(docs: &Path, documents: &Documents) -> Result<()> {
     Ok(())
 }
 
-fn check(docs: &Path, documents: &Documents) -> Result<()> {
-    let mut faults: Vec<String> = documents
-        .iter()
-        .filter(|(name, text)| std::fs::read_to_string(docs.join(name)).map_or(true, |old| old != **text))
-        .map(|(name, _)| format!("docs/{} is not what the code says", name.display()))
-        .collect();
-    faults.extend(
-        stale(docs, documents)?
-            .iter()
-            .map(|name| format!("docs/{} is not generated any more", name.display())),
-    );
-    if !faults.is_empty() {
-        bail!("{}", faults.join("\n"));
-    }
-    println!("{} generated documents are what the code says", documents.len());
-    Ok(())
-}
-
 fn stale(docs: &Path, documents: &Documents) -> Result<Vec<PathBuf>> {
     let mut stale = Vec::new();
     for directory in GENERATED_DIRECTORIES {
@@ -106,6 +82,26 @@ fn stale(docs: &Path, documents: &Documents) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
+    fn drift(docs: &Path, documents: &Documents) -> Result<Vec<String>> {
+        let mut faults: Vec<String> = documents
+            .iter()
+            .filter(|(name, text)| std::fs::read_to_string(docs.join(name)).map_or(true, |old| old != **text))
+            .map(|(name, _)| format!("docs/{} is not what the code says", name.display()))
+            .collect();
+        faults.extend(
+            stale(docs, documents)?
+                .iter()
+                .map(|name| format!("docs/{} is not generated any more", name.display())),
+        );
+        Ok(faults)
+    }
+
+    #[test]
+    fn the_documents_are_what_the_code_says() {
+        let faults = drift(&docs(), &documents().unwrap()).unwrap();
+        assert!(faults.is_empty(), "{}\n\nhint: run `cargo xtask docs`", faults.join("\n"));
+    }
+
     #[test]
     fn drift_and_leftovers_are_found_and_mended() {
         let docs = std::env::temp_dir().join(format!("hanzo-docgen-{}", std::process::id()));
@@ -113,11 +109,16 @@ mod tests {
         std::fs::create_dir_all(docs.join("schema")).unwrap();
         std::fs::write(docs.join("schema/old.json"), "{}").unwrap();
 
-        let faults = check(&docs, &documents).unwrap_err().to_string();
-        assert!(faults.contains("docs/schema/a.json is not what the code says"), "{faults}");
-        assert!(faults.contains("docs/schema/old.json is not generated any more"), "{faults}");
+        let faults = drift(&docs, &documents).unwrap();
+        assert_eq!(
+            faults,
+            [
+                "docs/schema/a.json is not what the code says",
+                "docs/schema/old.json is not generated any more"
+            ]
+        );
         write(&docs, &documents).unwrap();
-        check(&docs, &documents).unwrap();
+        assert_eq!(drift(&docs, &documents).unwrap(), Vec::<String>::new());
         std::fs::remove_dir_all(docs).unwrap();
     }
 

@@ -268,6 +268,8 @@ pub(super) fn failure(ran: &Ran) -> ToolError {
         "unknown revision",
         "bad revision",
         "did not match any",
+        // Git cuts its own sentences, so that a long path is all there is.
+        "pathspec '",
         "not a valid object name",
         "invalid reference",
         "not a commit",

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::Stage;
 
 /// The codes an error may have; `ERROR` is for what nobody thought of.
-const TYPED: [&str; 12] = [
+pub const TYPED: [&str; 12] = [
     "INVALID_ARGUMENTS",
     "NOT_FOUND",
     "CONFLICT",
@@ -50,7 +50,7 @@ fn examples(stage: &Stage) -> Vec<(String, Value, Value)> {
 }
 
 /// All that is beneath a directory: names, and what is in plain files.
-fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut rest = vec![root.to_owned()];
     while let Some(directory) = rest.pop() {
@@ -132,7 +132,7 @@ fn wrong_types_and_missing_and_unknown_fields() {
 }
 
 /// Paths nobody should get anywhere with.
-fn hostile_paths() -> Vec<String> {
+pub fn hostile_paths() -> Vec<String> {
     let mut paths: Vec<String> = [
         "..",
         "../outside/x",

@@ -5,6 +5,8 @@
 #![expect(clippy::print_stderr, reason = "an oracle that did not run says so")]
 
 mod bad_input;
+#[cfg(unix)]
+mod bad_places;
 mod code;
 mod code_fuzz;
 mod code_hostile;
