@@ -18,15 +18,29 @@ use std::time::Duration;
 
 use clap::Parser as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, McpCli, McpProgramCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
 use crate::sandbox::Overrides;
 
-/// Runs the program with `arguments`, the program's own name first.
+/// Runs `hanzo-dev` with `arguments`, the program's own name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    program(Cli::try_parse_from(arguments), run)
+}
+
+/// Runs `hanzo-mcp` with `arguments`, the program's own name first.
+pub fn mcp_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    program(McpCli::try_parse_from(arguments), |cli, printer| match &cli.command {
+        McpProgramCommand::Serve(args) => commands::serve::run(&cli.global, args, printer),
+    })
+}
+
+fn program<T>(
+    parsed: Result<T, clap::Error>,
+    run: impl FnOnce(&T, &mut Printer) -> Result<ExitCode, Failure>,
+) -> ExitCode {
     let mut printer = Printer::standard();
-    let outcome = match Cli::try_parse_from(arguments) {
+    let outcome = match parsed {
         Ok(cli) => run(&cli, &mut printer),
         // Help and version arrive here too; clap knows which stream and colour each wants.
         Err(message) => {
@@ -82,6 +96,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             };
             return commands::tool::run(global, &wanted, printer);
         }
+        Command::Mcp(args) => return commands::serve::run(global, &args.serve, printer),
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

@@ -1,5 +1,7 @@
 //! MCP for hanzo-dev.
 //!
+//! * [`server`]: our tools and agents for others.
 //! * [`names`]: under which name a server's tool is offered to a model, and which tool a name means.
 
 pub mod names;
+pub mod server;

@@ -7,8 +7,10 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 mod run;
+mod serve;
 
 pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
+pub use serve::{McpCli, McpProgramCommand, ServeArgs};
 
 /// A coding agent and tool server for any model, under a policy you understand
 ///
@@ -150,6 +152,13 @@ pub enum Command {
         command: Vec<OsString>,
     },
 
+    /// Serve our tools and agents to other programs over MCP
+    ///
+    /// Without `--http` the client is at standard input and output. Every call goes through the policy as one of somebody from
+    /// elsewhere: the workspace alone can be read, and the agent's capabilities bound it. Consent is asked of the person at the
+    /// client where the client can ask them; otherwise what stays in the sandbox runs and the rest is refused.
+    Mcp(McpArgs),
+
     /// Check that everything is in order: settings, sandbox, git
     Doctor {
         /// Print JSON
@@ -169,6 +178,14 @@ pub enum Command {
     ///
     /// To read it: `hanzo-dev man | man -l -`.
     Man,
+}
+
+/// What `mcp` does.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// The commands about threads.

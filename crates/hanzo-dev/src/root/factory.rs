@@ -18,19 +18,20 @@ use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ToolCaller;
 use hanzo_sandbox::jail::{JailConfig, JailSite};
 use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
 use hanzo_store::{Checkpointer, FileBlobs};
 use hanzo_tools::proc::{ProcOptions, ShellChoice, ShellKind};
-use hanzo_tools::registry::Names;
+use hanzo_tools::registry::{Names, tool_names};
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::jobs::HostJobs;
-use super::models::{Catalogue, Failures, Wrap};
+use super::models::{Catalogue, Failures, ModelNeed, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
 use super::trust::TrustFile;
@@ -54,6 +55,8 @@ pub struct Factory {
     pub instead: Option<Arc<dyn ApiClient>>,
     /// Failures whose exit code an engine error cannot carry.
     pub failures: Failures,
+    /// Whether there has to be a model.
+    pub models: ModelNeed,
     /// What confines the threads that were opened.
     pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
 }
@@ -89,6 +92,12 @@ impl Factory {
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
             .map_err(|error| agent_failure(&error))?;
+        let mut selection = selection(settings);
+        if request.caller == ToolCaller::Remote && request.parent.is_none() && selection.enabled.is_empty() {
+            // A client of ours sees everything its agent may use; it costs no model's attention.
+            let may_use = |name: &&'static str| manifest.capabilities.may_use(name);
+            selection.enabled = tool_names().iter().copied().filter(may_use).map(str::to_owned).collect();
+        }
         let places = Places {
             config: inputs.config_dir.clone().unwrap_or_else(|| self.data.join("config")),
             data: self.data.clone(),
@@ -106,14 +115,17 @@ impl Factory {
             settings: Arc::new(settings.clone()),
             policy,
             models: Arc::new(self.catalogue(&config, &inputs)),
-            tools: toolset(&host, &selection(settings)),
+            tools: toolset(&host, &selection),
             tool_changes: None,
             sandbox: confined.state,
             narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
             manifest,
-            // Nobody comes from elsewhere in this process yet.
-            remote: Capabilities::nothing(),
+            // Whoever comes from elsewhere was let in by the face that says so, and has what its agent has.
+            remote: match request.caller {
+                ToolCaller::Local => Capabilities::nothing(),
+                ToolCaller::Remote => Capabilities::everything(),
+            },
             workspace,
             trust,
             resources: None,
@@ -131,6 +143,7 @@ impl Factory {
         let wrap = Arc::clone(&self.wrap);
         let failures = Arc::clone(&self.failures);
         Catalogue::new(Arc::clone(config), &inputs.environment, wrap, failures, self.instead.clone())
+            .needed(self.models)
     }
 
     fn confine(settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {

@@ -30,7 +30,7 @@ pub use runtime::block_on;
 use crate::exit::{Exit, Failure};
 use crate::headless::exit_of;
 use factory::Factory;
-use models::Failures;
+use models::{Failures, ModelNeed};
 use trust::TrustFile;
 
 /// What a command wants of the engine.
@@ -70,6 +70,11 @@ pub struct Root {
 impl Root {
     /// Opens the store and makes the engine.
     pub async fn open(options: RootOptions) -> Result<Self, Failure> {
+        Self::open_needing(options, ModelNeed::Required).await
+    }
+
+    /// Opens the store and makes the engine, with or without a model.
+    pub async fn open_needing(options: RootOptions, need: ModelNeed) -> Result<Self, Failure> {
         let scratch = match options.keep {
             Keep::Stored => None,
             Keep::Nothing => Some(Scratch::new()?),
@@ -100,6 +105,7 @@ impl Root {
             wrap: options.wrap.unwrap_or_else(|| Arc::new(|client| client)),
             instead: options.instead,
             failures,
+            models: need,
             sandboxes: Mutex::new(HashMap::new()),
         });
         let engine = Engine::new(EngineParts {
@@ -115,6 +121,11 @@ impl Root {
     /// The engine.
     pub fn client(&self) -> &dyn EngineClient {
         &self.engine
+    }
+
+    /// The engine, for faces that outlive a borrow of this.
+    pub fn shared_client(&self) -> Arc<dyn EngineClient> {
+        Arc::new(self.engine.clone())
     }
 
     /// The store, for what the engine API does not offer.

@@ -8,6 +8,7 @@ mod engine_commands;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
+mod mcp_server;
 mod permissions;
 mod run;
 #[cfg(target_os = "linux")]

@@ -21,7 +21,7 @@ use super::journal::{Beside, Journal};
 use super::state::{Steering, Thread, Turn};
 use crate::budget::Budget;
 use crate::fold::{self, ENVIRONMENT_KIND};
-use crate::gate::{Gate, GateLimits, GateParts, GateStep};
+use crate::gate::{CallOrigin, Gate, GateLimits, GateParts, GateStep};
 use crate::instructions::{self, Nested};
 use crate::own_tools::{Linked, OwnTools, Plan};
 use crate::parts::{Model, ThreadParts, refuse};
@@ -110,6 +110,7 @@ impl Opening {
             posture: record.summary.posture,
             attendance: options.attendance,
             caller,
+            origin: CallOrigin::Agent,
             user: None,
             taint: None,
         };

@@ -25,7 +25,7 @@ use super::conversation::Weaver;
 use super::draft::Draft;
 use super::journal::{Beside, Journal};
 use crate::budget::Budget;
-use crate::gate::GateStep;
+use crate::gate::{CallOrigin, GateStep};
 use crate::instructions::Nested;
 use crate::parts::{Model, ThreadParts};
 use crate::tokens::{Estimator, Size};
@@ -154,6 +154,7 @@ impl Thread {
                 posture: self.summary.posture,
                 attendance: self.options.attendance,
                 caller: self.caller,
+                origin: CallOrigin::Agent,
                 user: None,
                 taint: self.turn.taint,
             },
