@@ -5,6 +5,7 @@ mod agent_bench;
 mod dist;
 mod layering;
 mod local_model;
+mod mcp;
 mod oracles;
 mod prerequisites;
 mod requirements;
@@ -30,6 +31,7 @@ Usage: cargo xtask COMMAND
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
   bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  bench mcp      Run the MCP server beside the reference file server on Node, which is installed
   bench agent    Run us in the benchmark of agents that HANZO_BENCH_DIR names, or say how
   soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
   interop        Run the suites of outside programs, the slow ones included
@@ -57,6 +59,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["requirements"] => requirements::check(),
         ["bench"] => bench(&[]),
         ["bench", "agent"] => agent_bench::run(),
+        ["bench", "mcp"] => mcp::bench(),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),
         ["interop"] => interop(),
@@ -110,7 +113,8 @@ fn interop() -> Result<()> {
     oracles::run_sdks()?;
     oracles::file_tools()?;
     oracles::test_runners()?;
-    oracles::vim()
+    oracles::vim()?;
+    mcp::server()
 }
 
 fn soak() -> Result<()> {

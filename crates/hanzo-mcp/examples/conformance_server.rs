@@ -11,12 +11,14 @@ use std::time::Duration;
 use hanzo_mcp::server::http::{self, HttpOptions};
 use hanzo_mcp::server::stdio;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CreateMessageRequestParams,
-    ElicitRequestParams, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
-    InputRequiredResult, InputResponses, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, Prompt,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    CreateMessageRequestParams, ElicitRequestParams, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, Implementation, InputRequiredResult, InputResponses, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, Prompt,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceTemplate,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -25,7 +27,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -56,7 +59,7 @@ fn text(text: impl Into<String>) -> Value {
 }
 
 fn content(blocks: &Value) -> Result<CallToolResponse, ErrorData> {
-    made::<CallToolResult>(json!({ "content": blocks })).map(Into::into)
+    made::<CallToolResult>(json!({"resultType": "complete", "content": blocks})).map(Into::into)
 }
 
 fn says(words: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
@@ -178,6 +181,12 @@ impl Fixture {
     }
 
     async fn log(context: &RequestContext<RoleServer>) {
+        // Since 2026-07-28 a request says whether it wants to be told.
+        let meta = json!(context.meta);
+        let modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some();
+        if modern && meta.get("io.modelcontextprotocol/logLevel").is_none() {
+            return;
+        }
         for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
             let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(line));
             let _ = context.peer.notify_logging_message(message).await;
@@ -185,15 +194,24 @@ impl Fixture {
         }
     }
 
-    async fn ask(context: &RequestContext<RoleServer>, message: &str, schema: Value) -> Result<Value, ErrorData> {
-        let form: ElicitRequestParams = made(json!({"mode": "form", "message": message, "requestedSchema": schema}))?;
+    async fn ask(
+        context: &RequestContext<RoleServer>,
+        message: &str,
+        schema: Value,
+    ) -> Result<Value, ErrorData> {
+        let form: ElicitRequestParams =
+            made(json!({"mode": "form", "message": message, "requestedSchema": schema}))?;
         let answer = context.peer.create_elicitation(form).await;
         let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         Ok(json!(answer))
     }
 
     /// The tools that ask by their result.
-    fn rounds(name: &str, request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Option<Result<CallToolResponse, ErrorData>> {
+    fn rounds(
+        name: &str,
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<CallToolResponse, ErrorData>> {
         let none = InputResponses::new();
         let given = request.input_responses.as_ref().unwrap_or(&none);
         let name_form = || elicit("What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
@@ -206,8 +224,14 @@ impl Fixture {
                 None => needs(json!({"user_name": name_form()}), None).map(Into::into),
             },
             "sampling" => match given.get("capital_question") {
-                Some(answer) => says(format!("The model said: {}", answer["content"]["text"].as_str().unwrap_or_default())),
-                None => needs(json!({"capital_question": sample("What is the capital of France?", 100)}), None).map(Into::into),
+                Some(answer) => says(format!(
+                    "The model said: {}",
+                    answer["content"]["text"].as_str().unwrap_or_default()
+                )),
+                None => {
+                    needs(json!({"capital_question": sample("What is the capital of France?", 100)}), None)
+                        .map(Into::into)
+                }
             },
             "list_roots" => match given.get("client_roots") {
                 Some(answer) => says(format!("The roots are {}", answer["roots"])),
@@ -227,12 +251,17 @@ impl Fixture {
             }
             "multi_round" => match state()? {
                 Some("one") if given.contains_key("step1") => {
-                    let form = elicit("Step 2: What is your favorite color?", &json!({"color": {"type": "string"}}), &["color"]);
+                    let form = elicit(
+                        "Step 2: What is your favorite color?",
+                        &json!({"color": {"type": "string"}}),
+                        &["color"],
+                    );
                     needs(json!({ "step2": form }), Some("two")).map(Into::into)
                 }
                 Some("two") if given.contains_key("step2") => says("Both steps are done"),
                 _ => {
-                    let form = elicit("Step 1: What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
+                    let form =
+                        elicit("Step 1: What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
                     needs(json!({ "step1": form }), Some("one")).map(Into::into)
                 }
             },
@@ -308,7 +337,7 @@ impl ServerHandler for Fixture {
                 says("The progress was told")
             }
             "test_error_handling" => made::<CallToolResult>(
-                json!({"content": [text("This tool intentionally returns an error for testing")], "isError": true}),
+                json!({"resultType": "complete", "content": [text("This tool intentionally returns an error for testing")], "isError": true}),
             )
             .map(Into::into),
             "test_sampling" => {
@@ -350,6 +379,13 @@ impl ServerHandler for Fixture {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 says("The stream was not needed")
             }
+            "test_streaming_elicitation" => match request.input_responses {
+                Some(_) => says("The answer arrived"),
+                None => {
+                    let form = elicit("What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
+                    needs(json!({ "user_name": form }), None).map(Into::into)
+                }
+            },
             "test_custom_header" => says(format!("The region is {}", argument("region"))),
             "json_schema_2020_12_tool" => says("The schema was kept"),
             "test_missing_capability" => {
@@ -370,7 +406,9 @@ impl ServerHandler for Fixture {
     ) -> Result<ListPromptsResult, ErrorData> {
         let argument = |name: &str| json!({"name": name, "description": format!("The argument {name}"), "required": true});
         let prompt = |(name, arguments): (&str, Value)| {
-            made::<Prompt>(json!({"name": name, "description": format!("For the conformance suite: {name}"), "arguments": arguments}))
+            made::<Prompt>(
+                json!({"name": name, "description": format!("For the conformance suite: {name}"), "arguments": arguments}),
+            )
         };
         let prompts = [
             ("test_simple_prompt", json!([])),
@@ -396,11 +434,17 @@ impl ServerHandler for Fixture {
         let messages = match request.name.as_str() {
             "test_simple_prompt" => json!([user(text("This is a simple prompt for testing."))]),
             "test_prompt_with_arguments" => {
-                let words = format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2"));
+                let words = format!(
+                    "Prompt with arguments: arg1='{}', arg2='{}'",
+                    argument("arg1"),
+                    argument("arg2")
+                );
                 json!([user(text(words))])
             }
             "test_prompt_with_embedded_resource" => json!([
-                user(json!({"type": "resource", "resource": {"uri": argument("resourceUri"), "mimeType": "text/plain", "text": "Embedded resource content for testing."}})),
+                user(
+                    json!({"type": "resource", "resource": {"uri": argument("resourceUri"), "mimeType": "text/plain", "text": "Embedded resource content for testing."}})
+                ),
                 user(text("Please process the embedded resource above.")),
             ]),
             "test_prompt_with_image" => json!([
@@ -413,14 +457,18 @@ impl ServerHandler for Fixture {
                 match word(given, "user_context", "context") {
                     Some(context) => json!([user(text(format!("The context is {context}")))]),
                     None => {
-                        let form = elicit("What context should the prompt use?", &json!({"context": {"type": "string"}}), &["context"]);
+                        let form = elicit(
+                            "What context should the prompt use?",
+                            &json!({"context": {"type": "string"}}),
+                            &["context"],
+                        );
                         return needs(json!({ "user_context": form }), None).map(Into::into);
                     }
                 }
             }
             name => return Err(ErrorData::invalid_params(format!("there is no prompt `{name}`"), None)),
         };
-        made::<GetPromptResult>(json!({ "messages": messages })).map(Into::into)
+        made::<GetPromptResult>(json!({"resultType": "complete", "messages": messages})).map(Into::into)
     }
 
     async fn list_resources(
@@ -429,7 +477,9 @@ impl ServerHandler for Fixture {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let resource = |name: &str, kind: &str| {
-            Resource::new(format!("test://{name}"), name).with_description("For the conformance suite").with_mime_type(kind)
+            Resource::new(format!("test://{name}"), name)
+                .with_description("For the conformance suite")
+                .with_mime_type(kind)
         };
         Ok(ListResourcesResult::with_all_items(vec![
             resource("static-text", "text/plain"),
@@ -465,9 +515,11 @@ impl ServerHandler for Fixture {
                 let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
                 json!({"uri": uri, "mimeType": "application/json", "text": data.to_string()})
             }
-            _ => return Err(ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri })))),
+            _ => {
+                return Err(ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri }))));
+            }
         };
-        made::<ReadResourceResult>(json!({"contents": [contents]})).map(Into::into)
+        made::<ReadResourceResult>(json!({"resultType": "complete", "contents": [contents]})).map(Into::into)
     }
 
     async fn complete(
@@ -475,18 +527,32 @@ impl ServerHandler for Fixture {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        made(json!({"completion": {"values": ["paris", "park", "party"], "total": 3, "hasMore": false}}))
+        made(
+            json!({"resultType": "complete", "completion": {"values": ["paris", "park", "party"], "total": 3, "hasMore": false}}),
+        )
     }
 
-    async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! `hanzo-dev mcp` and `hanzo-mcp serve`: our tools and agents for other programs.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use hanzo_config::LoadInputs;
 use hanzo_mcp::server::http::{self, HttpOptions};
 use hanzo_mcp::server::{Server, ServerOptions, stdio};
-use hanzo_config::LoadInputs;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, ServeArgs};
@@ -23,7 +24,7 @@ const TOKEN: &str = "HANZO_MCP_TOKEN";
 pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
     root::block_on(async {
         let inputs = settings::inputs(global, settings::trust(false))?;
-        let options = options(&inputs, args);
+        let options = options(&inputs, &root::data_dir(&inputs)?, args);
         let http = HttpOptions {
             hosts: args.hosts.clone(),
             origins: args.origins.clone(),
@@ -67,11 +68,12 @@ pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<E
     })
 }
 
-fn options(inputs: &LoadInputs, args: &ServeArgs) -> ServerOptions {
+fn options(inputs: &LoadInputs, data: &Path, args: &ServeArgs) -> ServerOptions {
     let mut options = ServerOptions::new(&inputs.workspace_root);
     options.agent.clone_from(&args.agent);
     options.posture = args.posture.map(Into::into);
     options.depth = inputs.environment.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0);
+    options.contexts = Some(data.join("contexts"));
     options.version = env!("HANZO_DEV_VERSION").to_owned();
     options
 }

@@ -58,8 +58,12 @@ async fn in_thread(
         _ => (tool, wanted.action),
     };
     arguments.insert("action".to_owned(), json!(action.unwrap_or("help")));
-    let request =
-        ToolCallRequest { thread_id: thread.id, tool: tool.to_owned(), arguments: arguments.into(), item_id: None };
+    let request = ToolCallRequest {
+        thread_id: thread.id,
+        tool: tool.to_owned(),
+        arguments: arguments.into(),
+        item_id: None,
+    };
     let Response::ToolCall(result) = call(root, Request::ToolCall(request)).await? else {
         return Err(Failure::message(Exit::Failure, "the engine answered another question"));
     };

@@ -59,7 +59,8 @@ mod tests {
         let workspace = Arc::new(Workspace::open(place.path(), &SandboxConfig::default()).unwrap());
         let spawner: Arc<dyn Spawner> = Arc::new(PlainSpawner::new(place.path()));
         let options = ToolOptions::new(place.path().join("tools"));
-        let host = Arc::new(Host::new(workspace, Arc::clone(&spawner), Arc::new(MemoryBlobs::default()), options));
+        let host =
+            Arc::new(Host::new(workspace, Arc::clone(&spawner), Arc::new(MemoryBlobs::default()), options));
         let jobs = HostJobs(Arc::downgrade(&host));
         assert_eq!(jobs.list(), []);
 

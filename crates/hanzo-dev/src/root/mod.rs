@@ -162,7 +162,7 @@ impl Root {
 }
 
 /// Where threads are kept.
-fn data_dir(inputs: &LoadInputs) -> Result<PathBuf, Failure> {
+pub(crate) fn data_dir(inputs: &LoadInputs) -> Result<PathBuf, Failure> {
     user_data_dir(&inputs.environment, Platform::current()).ok_or_else(|| {
         let text =
             "nothing says where threads are kept\n\nhint: set `HOME` or `XDG_DATA_HOME`, or use `--no-store`";

@@ -259,8 +259,12 @@ impl ApiClient for Absent {
     }
 
     fn send_message(&self, _: &ModelRequest) -> BoxStream<'static, StreamEvent> {
-        let error =
-            ApiError { kind: ApiErrorKind::BadRequest, message: self.0.clone(), status: None, retry_after_ms: None };
+        let error = ApiError {
+            kind: ApiErrorKind::BadRequest,
+            message: self.0.clone(),
+            status: None,
+            retry_after_ms: None,
+        };
         Box::pin(futures_util::stream::iter([StreamEvent::Error(error)]))
     }
 }

@@ -75,14 +75,18 @@ impl Client {
 #[test]
 fn a_client_lists_and_calls_tools_reads_resources_and_leaves() {
     let world = World::new();
-    world.write("project/a.txt", "hello\n").write("project/.hanzo/commands/review.md", "Review $ARGUMENTS now");
+    world
+        .write("project/a.txt", "hello\n")
+        .write("project/.hanzo/commands/review.md", "Review $ARGUMENTS now");
     let mut client = Client::start(&world, &[]);
     let tools = client.ask("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     for wanted in ["fs", "proc", "vcs", "test", "ws", "think", "hanzo_agent_coder", "hanzo_agent_reviewer"] {
         assert!(names.contains(&wanted), "{wanted} is missing in {names:?}");
     }
-    let hint = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap()["annotations"]["readOnlyHint"].clone();
+    let hint = |name: &str| {
+        tools.iter().find(|tool| tool["name"] == name).unwrap()["annotations"]["readOnlyHint"].clone()
+    };
     assert_eq!((hint("think"), hint("proc")), (json!(true), json!(false)));
 
     let read = client.call("fs", json!({"action": "read", "path": "a.txt"}));
@@ -107,7 +111,10 @@ fn a_client_lists_and_calls_tools_reads_resources_and_leaves() {
     let contents = client.ask("resources/read", json!({ "uri": uri }));
     assert_eq!(contents["result"]["contents"][0]["text"], "hello\n", "{contents}");
     let prompt = client.ask("prompts/get", json!({"name": "review", "arguments": {"arguments": "it"}}));
-    assert!(prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("Review it now"), "{prompt}");
+    assert!(
+        prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("Review it now"),
+        "{prompt}"
+    );
 
     let (code, stderr) = client.end();
     assert_eq!(code, 0, "{stderr}");
@@ -126,7 +133,8 @@ fn somebody_from_elsewhere_reaches_the_workspace_alone() {
     assert!(!read.to_string().contains("secret"), "{read}");
     let resource = client.ask("resources/read", json!({"uri": format!("file://{}", outside.display())}));
     assert!(resource["error"]["code"].is_i64() && !resource.to_string().contains("secret"), "{resource}");
-    let write = client.call("fs", json!({"action": "write", "path": world.home().join("new.txt"), "content": "x"}));
+    let write =
+        client.call("fs", json!({"action": "write", "path": world.home().join("new.txt"), "content": "x"}));
     assert_eq!(write["isError"], true, "{write}");
     assert!(!world.home().join("new.txt").exists());
 }
@@ -167,7 +175,10 @@ fn a_connection_has_no_more_than_its_agent() {
     let write = client.call("fs", json!({"action": "write", "path": "b.txt", "content": "x"}));
     assert_eq!(write["isError"], true);
     assert!(!world.workspace().join("b.txt").exists());
-    let run = client.ask("tools/call", json!({"name": "proc", "arguments": {"action": "exec", "command": "touch c.txt"}}));
+    let run = client.ask(
+        "tools/call",
+        json!({"name": "proc", "arguments": {"action": "exec", "command": "touch c.txt"}}),
+    );
     assert!(run["error"].is_object() || run["result"]["isError"] == true, "{run}");
     assert!(!world.workspace().join("c.txt").exists());
 }
@@ -210,7 +221,8 @@ fn the_client_configurations_in_the_readme_work() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let section = readme.split("## As an MCP server").nth(1).expect("the section is there");
     let section = section.split("\n## ").next().unwrap();
-    let blocks: Vec<&str> = section.split("```json").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let blocks: Vec<&str> =
+        section.split("```json").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 3, "Claude Desktop, Cursor and VS Code");
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_hanzo-dev")).parent().unwrap();
     for block in blocks {
@@ -219,11 +231,18 @@ fn the_client_configurations_in_the_readme_work() {
         for server in servers.as_object().unwrap().values() {
             let world = World::new();
             let workspace = world.workspace().display().to_string();
-            let fill = |text: &str| text.replace("/path/to/project", &workspace).replace("${workspaceFolder}", &workspace);
+            let fill = |text: &str| {
+                text.replace("/path/to/project", &workspace).replace("${workspaceFolder}", &workspace)
+            };
             let program = programs.join(server["command"].as_str().unwrap());
             let mut command = Command::new(program);
-            let arguments = server["args"].as_array().unwrap().iter().map(|argument| fill(argument.as_str().unwrap()));
-            command.env_clear().env("HOME", world.home()).env("PATH", std::env::var_os("PATH").unwrap()).args(arguments);
+            let arguments =
+                server["args"].as_array().unwrap().iter().map(|argument| fill(argument.as_str().unwrap()));
+            command
+                .env_clear()
+                .env("HOME", world.home())
+                .env("PATH", std::env::var_os("PATH").unwrap())
+                .args(arguments);
             command.current_dir(world.workspace());
             if let Some(environment) = server.get("env").and_then(Value::as_object) {
                 command.envs(environment.iter().map(|(name, value)| (name, fill(value.as_str().unwrap()))));

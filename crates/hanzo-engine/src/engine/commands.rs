@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hanzo_protocol::engine::{
-    CommandOutcome, CommandPurpose, CommandRun, EngineError, EngineErrorKind, ExportFormat, Mode, Posture, ThreadConfigure,
-    ThreadExport, ThreadFork,
+    CommandOutcome, CommandPurpose, CommandRun, EngineError, EngineErrorKind, ExportFormat, Mode, Posture,
+    ThreadConfigure, ThreadExport, ThreadFork,
 };
 use hanzo_protocol::message::Effort;
 use serde::de::DeserializeOwned;

@@ -146,8 +146,7 @@ impl Inner {
         let models = Arc::clone(&opening.parts.models);
         let (places, trust) = (opening.parts.places.clone(), opening.parts.trust);
         let (workspace, commands) = (Arc::clone(&opening.parts.workspace), opening.parts.commands.clone());
-        let (jobs, mcp_servers) =
-            (Arc::clone(&opening.parts.jobs), Arc::clone(&opening.parts.mcp_servers));
+        let (jobs, mcp_servers) = (Arc::clone(&opening.parts.jobs), Arc::clone(&opening.parts.mcp_servers));
         let id = opening.record.id();
         let thread = opening.open().await?;
         thread.announce();

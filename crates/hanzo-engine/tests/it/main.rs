@@ -4,6 +4,7 @@
 mod agents;
 mod commands;
 mod compaction;
+mod faces;
 mod fold;
 mod full_disk;
 mod ground;

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{EngineClient, EngineError, EngineErrorKind, Request, Response, ToolCallRequest};
+use hanzo_protocol::engine::{
+    EngineClient, EngineError, EngineErrorKind, Request, Response, ToolCallRequest,
+};
 use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::tool::ToolResult;
 use rmcp::ErrorData;
@@ -63,7 +65,9 @@ impl Parked {
     fn take(&self, key: &str, wanted: &Wanted) -> Option<(Running, Asked)> {
         let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The answer was given for this call and for no other.
-        parked.get(key).filter(|(since, running, _)| since.elapsed() < PARKED_FOR && running.wanted == *wanted)?;
+        parked
+            .get(key)
+            .filter(|(since, running, _)| since.elapsed() < PARKED_FOR && running.wanted == *wanted)?;
         parked.remove(key).map(|(_, running, asked)| (running, asked))
     }
 }
@@ -125,8 +129,12 @@ fn begin(
     wanted: &Wanted,
     item_id: Option<ItemId>,
 ) -> BoxFuture<'static, Result<ToolResult, EngineError>> {
-    let request =
-        ToolCallRequest { thread_id, tool: wanted.tool.clone(), arguments: wanted.arguments.clone(), item_id };
+    let request = ToolCallRequest {
+        thread_id,
+        tool: wanted.tool.clone(),
+        arguments: wanted.arguments.clone(),
+        item_id,
+    };
     Box::pin(async move {
         match engine.call(Request::ToolCall(request)).await? {
             Response::ToolCall(result) => Ok(result),
@@ -188,8 +196,11 @@ async fn drive(
 
 /// Asks by a result. The call waits; it goes on with the client's next request.
 fn ask_by_result(running: Running, asked: Asked, parked: &Parked) -> Result<CallToolResponse, ErrorData> {
-    let form = asked.form().ok_or_else(|| ErrorData::internal_error("the question cannot be put as a form", None))?;
-    let requests = InputRequests::from([(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))]);
+    let form = asked
+        .form()
+        .ok_or_else(|| ErrorData::internal_error("the question cannot be put as a form", None))?;
+    let requests =
+        InputRequests::from([(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))]);
     let key = parked.park(running, asked)?;
     Ok(InputRequiredResult::new(Some(requests), Some(key)).into())
 }

@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub depth: u32,
     /// The version to tell clients.
     pub version: String,
+    /// Where contexts are kept; they are forgotten with the server when absent.
+    pub contexts: Option<PathBuf>,
 }
 
 impl ServerOptions {
@@ -41,6 +43,7 @@ impl ServerOptions {
             posture: None,
             depth: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            contexts: None,
         }
     }
 }

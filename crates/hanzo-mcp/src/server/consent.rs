@@ -1,6 +1,6 @@
 //! Asking the person at the client: consent and questions as elicitations.
 
-use hanzo_protocol::engine::{Attendance, ApprovalAnswer, ApprovalRespond, QuestionRespond, Request};
+use hanzo_protocol::engine::{ApprovalAnswer, ApprovalRespond, Attendance, QuestionRespond, Request};
 use hanzo_protocol::item::{Approval, Question};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
@@ -62,7 +62,10 @@ impl Asked {
                 let mut choices = vec![ONCE.to_owned()];
                 choices.extend(approval.scopes.iter().map(|rule| for_session(rule)));
                 choices.push(DENY.to_owned());
-                let message = format!("`{}` needs your consent: {}\n\n{}", approval.tool, approval.summary, approval.reason);
+                let message = format!(
+                    "`{}` needs your consent: {}\n\n{}",
+                    approval.tool, approval.summary, approval.reason
+                );
                 (message, DECISION, json!({"type": "string", "title": "Decision", "enum": choices}))
             }
             Self::Question(question) if question.choices.is_empty() => {

@@ -240,7 +240,11 @@ impl Decoder {
             });
         }
         let Some((name, value)) = split_header(line).filter(|_| lines < MAX_HEADERS) else {
-            // It is no header, and may be the next message.
+            // It is no header, and may be the next message; but the first line only looked like one and is nothing else.
+            if lines == 0 {
+                self.buffer.advance(end + 1);
+            }
+            self.searched = 0;
             self.state = State::Start;
             return Some(Some(Frame::BadHeader));
         };
@@ -285,7 +289,7 @@ impl Decoder {
 fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let name = &line[..colon];
-    let is_name =
-        !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_name = !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_name.then_some((name, &line[colon + 1..]))
 }

@@ -54,7 +54,9 @@ impl std::fmt::Debug for HttpOptions {
 #[non_exhaustive]
 pub enum HttpError {
     /// It is open to other machines, and nothing is asked of them.
-    #[error("cannot serve {address}: other machines reach it and no token is set\n\nhint: serve 127.0.0.1, or set a token")]
+    #[error(
+        "cannot serve {address}: other machines reach it and no token is set\n\nhint: serve 127.0.0.1, or set a token"
+    )]
     Open {
         /// The address.
         address: SocketAddr,
@@ -122,7 +124,9 @@ async fn guard(State(options): State<Arc<HttpOptions>>, request: Request, next: 
         Err((status, text)) => {
             let mut response = (status, text).into_response();
             if status == StatusCode::UNAUTHORIZED {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             }
             response
         }
@@ -147,7 +151,8 @@ fn check(options: &HttpOptions, headers: &HeaderMap, uri: &Uri) -> Result<(), (S
     }
     if let Some(token) = &options.token {
         let shown = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+        let shown =
+            shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         if !shown.is_some_and(|shown| is_same_secret(shown, token)) {
             return Err((StatusCode::UNAUTHORIZED, "a bearer token is needed"));
         }
@@ -164,7 +169,8 @@ fn host_name(host: &str) -> &str {
 }
 
 fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_same_host(known: &str, host: &str) -> bool {

@@ -37,10 +37,13 @@ fn tool(entry: &Value) -> Tool {
 /// What a call can do, said as hints. A tool of which nothing is known may do anything.
 fn annotations(effects: &[Effect]) -> ToolAnnotations {
     let reads = !effects.is_empty() && effects.iter().all(|effect| effect.is_read_only());
-    let open = effects.is_empty() || effects.iter().any(|effect| matches!(effect, Effect::Network | Effect::Screen));
+    let open =
+        effects.is_empty() || effects.iter().any(|effect| matches!(effect, Effect::Network | Effect::Screen));
     let destroys = !reads
         && (effects.is_empty()
-            || effects.iter().any(|effect| matches!(effect, Effect::Write | Effect::Execute | Effect::Memory)));
+            || effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Write | Effect::Execute | Effect::Memory)));
     ToolAnnotations::new().read_only(reads).destructive(destroys).open_world(open)
 }
 
@@ -72,7 +75,8 @@ pub(super) fn prompts(entries: &[Value]) -> Vec<Prompt> {
     let prompt = |entry: &Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         let hint = entry["argumentHint"].as_str();
-        let argument = hint.map(|hint| vec![PromptArgument::new(ARGUMENTS).with_description(hint).with_required(false)]);
+        let argument =
+            hint.map(|hint| vec![PromptArgument::new(ARGUMENTS).with_description(hint).with_required(false)]);
         Prompt::new(name, entry["description"].as_str(), argument)
     };
     entries.iter().filter(says).map(prompt).collect()
@@ -92,8 +96,12 @@ pub(super) fn result(result: &ToolResult) -> Result<CallToolResult, ErrorData> {
     for attachment in &result.attachments {
         let kind = attachment.media_type.as_str();
         content.push(match &attachment.source {
-            AttachmentSource::Inline { base64 } if kind.starts_with("image/") => ContentBlock::image(base64, kind),
-            AttachmentSource::Inline { base64 } if kind.starts_with("audio/") => ContentBlock::audio(base64, kind),
+            AttachmentSource::Inline { base64 } if kind.starts_with("image/") => {
+                ContentBlock::image(base64, kind)
+            }
+            AttachmentSource::Inline { base64 } if kind.starts_with("audio/") => {
+                ContentBlock::audio(base64, kind)
+            }
             AttachmentSource::Inline { .. } => continue,
             AttachmentSource::Stored { r#ref } => {
                 let name = attachment.name.clone().unwrap_or_else(|| "attachment".to_owned());
@@ -102,7 +110,8 @@ pub(super) fn result(result: &ToolResult) -> Result<CallToolResult, ErrorData> {
             }
         });
     }
-    let mut answer = if result.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    let mut answer =
+        if result.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     answer.structured_content.clone_from(&result.envelope);
     Ok(answer)
 }

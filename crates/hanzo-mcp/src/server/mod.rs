@@ -17,6 +17,8 @@
 mod calls;
 mod connection;
 mod consent;
+mod contexts;
+mod extensions;
 pub mod framing;
 pub mod http;
 mod listing;
@@ -24,6 +26,7 @@ pub mod pipe;
 mod resources;
 pub mod stdio;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hanzo_protocol::engine::{
@@ -31,18 +34,21 @@ use hanzo_protocol::engine::{
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
+    GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
+    Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-pub use self::connection::ServerOptions;
 use self::calls::{Parked, Wanted, failed};
+pub use self::connection::ServerOptions;
 use self::connection::{Connection, Runs, unexpected};
 use self::consent::Asking;
+use self::contexts::Contexts;
+use self::extensions::Lent;
 use self::listing::{AGENT_PREFIX, AGENT_TOOL, ARGUMENTS};
 
 /// How many agents may stand above each other through MCP.
@@ -53,6 +59,8 @@ const DEEPEST: u32 = 3;
 pub struct Server {
     shared: Arc<Shared>,
     own: Arc<Connection>,
+    /// Tools the client lends.
+    lent: Arc<Lent>,
 }
 
 /// What all clients of a server share.
@@ -62,6 +70,7 @@ struct Shared {
     /// For clients that have no connection of their own: since protocol 2026-07-28 each request stands for itself.
     stateless: Arc<Connection>,
     parked: Parked,
+    contexts: Contexts,
 }
 
 impl Server {
@@ -70,20 +79,61 @@ impl Server {
         let options = Arc::new(options);
         let stateless = Arc::new(Connection::new(Arc::clone(&engine), Arc::clone(&options)));
         let own = Arc::new(Connection::new(Arc::clone(&engine), Arc::clone(&options)));
-        Self { shared: Arc::new(Shared { engine, options, stateless, parked: Parked::default() }), own }
+        let contexts = Contexts::new(options.contexts.clone());
+        let shared = Shared { engine, options, stateless, parked: Parked::default(), contexts };
+        Self { shared: Arc::new(shared), own, lent: Arc::default() }
     }
 
     /// Another connection to the same server: threads and grants of its own.
     #[must_use]
     pub fn connection(&self) -> Self {
         let own = Connection::new(Arc::clone(&self.shared.engine), Arc::clone(&self.shared.options));
-        Self { shared: Arc::clone(&self.shared), own: Arc::new(own) }
+        Self { shared: Arc::clone(&self.shared), own: Arc::new(own), lent: Arc::default() }
     }
 
     fn connected(&self, context: &RequestContext<RoleServer>) -> &Connection {
         let version = context.protocol_version();
-        let stateless = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let stateless =
+            version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         if stateless { &self.shared.stateless } else { &self.own }
+    }
+
+    /// The tools and agents of this server.
+    async fn tools(&self, context: &RequestContext<RoleServer>) -> Result<Vec<Tool>, ErrorData> {
+        let connection = self.connected(context);
+        let attendance = Asking::of(context).attendance();
+        connection.thread(attendance).await.map_err(|error| failed(&error))?;
+        let entries = connection.list(ListKind::Tools).await.map_err(|error| failed(&error))?;
+        let mut tools = listing::tools(&entries);
+        let may_run = entries.iter().any(|entry| entry["name"] == AGENT_TOOL);
+        if may_run && self.shared.options.depth < DEEPEST {
+            let agents = connection.list(ListKind::Agents).await.map_err(|error| failed(&error))?;
+            tools.extend(listing::agents(&agents));
+        }
+        Ok(tools)
+    }
+
+    /// One `tools/call`.
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        if let Some(admitted) = self.lent.admit(&request.name) {
+            admitted?;
+            return extensions::call_back(&request.name, &arguments, context).await;
+        }
+        let connection = self.connected(context);
+        let wanted = self.wanted(connection, &request.name, arguments).await?;
+        let Shared { engine, parked, .. } = &*self.shared;
+        if let Some(key) = &request.request_state {
+            let responses = request.input_responses.as_ref();
+            return calls::go_on(key, responses, engine, parked, &wanted, context).await;
+        }
+        let thread =
+            connection.thread(Asking::of(context).attendance()).await.map_err(|error| failed(&error))?;
+        calls::call(thread, engine, parked, wanted, context).await
     }
 
     /// What a `tools/call` means.
@@ -97,7 +147,8 @@ impl Server {
             return Ok(Wanted { tool: name.to_owned(), arguments: arguments.into(), runs: Runs::Tool });
         };
         if self.shared.options.depth >= DEEPEST {
-            let message = format!("an agent may not be called here: {DEEPEST} agents stand above this server already");
+            let message =
+                format!("an agent may not be called here: {DEEPEST} agents stand above this server already");
             return Err(ErrorData::invalid_params(message, None));
         }
         let agents = connection.list(ListKind::Agents).await.map_err(|error| failed(&error))?;
@@ -115,8 +166,9 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
+        let mut capabilities =
             ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        capabilities.experimental = Some(BTreeMap::from([("hanzo".to_owned(), extensions::advertised())]));
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("hanzo-dev", self.shared.options.version.clone()))
             .with_instructions(
@@ -130,16 +182,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let connection = self.connected(&context);
-        let attendance = Asking::of(&context).attendance();
-        connection.thread(attendance).await.map_err(|error| failed(&error))?;
-        let entries = connection.list(ListKind::Tools).await.map_err(|error| failed(&error))?;
-        let mut tools = listing::tools(&entries);
-        let may_run = entries.iter().any(|entry| entry["name"] == AGENT_TOOL);
-        if may_run && self.shared.options.depth < DEEPEST {
-            let agents = connection.list(ListKind::Agents).await.map_err(|error| failed(&error))?;
-            tools.extend(listing::agents(&agents));
-        }
+        let mut tools = self.tools(&context).await?;
+        tools.extend(self.lent.list());
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -148,15 +192,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let connection = self.connected(&context);
-        let wanted = self.wanted(connection, &request.name, request.arguments.unwrap_or_default()).await?;
-        let Shared { engine, parked, .. } = &*self.shared;
-        if let Some(key) = &request.request_state {
-            let responses = request.input_responses.as_ref();
-            return calls::go_on(key, responses, engine, parked, &wanted, &context).await;
-        }
-        let thread = connection.thread(Asking::of(&context).attendance()).await.map_err(|error| failed(&error))?;
-        calls::call(thread, engine, parked, wanted, &context).await
+        self.call(request, &context).await
     }
 
     async fn list_prompts(
@@ -164,7 +200,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let entries = self.connected(&context).list(ListKind::Commands).await.map_err(|error| failed(&error))?;
+        let entries =
+            self.connected(&context).list(ListKind::Commands).await.map_err(|error| failed(&error))?;
         Ok(ListPromptsResult::with_all_items(listing::prompts(&entries)))
     }
 
@@ -218,9 +255,10 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unknown_method(&request.method))
+        let unknown = unknown_method(&request.method);
+        extensions::answer(self, request, &context).await.unwrap_or(Err(unknown)).map(CustomResult::new)
     }
 }
 

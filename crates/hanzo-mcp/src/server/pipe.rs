@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rmcp::ServerHandler;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::Transport;
-use rmcp::ServerHandler;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
@@ -48,7 +48,8 @@ where
         desk: Arc::clone(&desk),
     };
     let writer = tokio::spawn(write(output, written, Arc::clone(&desk)));
-    let reader = tokio::spawn(read(input, Reader { incoming, outgoing, desk, waiting: VecDeque::new(), bytes: 0 }));
+    let reader =
+        tokio::spawn(read(input, Reader { incoming, outgoing, desk, waiting: VecDeque::new(), bytes: 0 }));
     loop {
         match handler.clone().serve(pipe.clone()).await {
             Ok(running) => {
@@ -57,7 +58,10 @@ where
                 break;
             }
             // It sent something else than a greeting, and may still send one.
-            Err(ServerInitializeError::ExpectedInitializeRequest(_) | ServerInitializeError::InitializeFailed(_)) => {}
+            Err(
+                ServerInitializeError::ExpectedInitializeRequest(_)
+                | ServerInitializeError::InitializeFailed(_),
+            ) => {}
             Err(_) => break,
         }
     }
@@ -83,7 +87,10 @@ struct Gone;
 impl Transport<RoleServer> for Pipe {
     type Error = Gone;
 
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
         let answered = match &message {
             JsonRpcMessage::Response(response) => Some(response.id.clone()),
             JsonRpcMessage::Error(error) => error.id.clone(),
@@ -265,7 +272,8 @@ impl Reader {
         match frame {
             Frame::Message(text) => self.message(&text).await,
             Frame::TooLarge => {
-                let text = format!("the message is larger than {} MB and was skipped", MAX_MESSAGE / 1024 / 1024);
+                let text =
+                    format!("the message is larger than {} MB and was skipped", MAX_MESSAGE / 1024 / 1024);
                 self.refuse(Value::Null, ErrorCode::INVALID_REQUEST, &text).await
             }
             Frame::BadHeader => {
@@ -304,7 +312,9 @@ impl Reader {
         }
         let mut ids = HashSet::new();
         messages.retain(|(message, _)| match message {
-            JsonRpcMessage::Request(request) if self.desk.knows(&request.id) || !ids.insert(request.id.clone()) => {
+            JsonRpcMessage::Request(request)
+                if self.desk.knows(&request.id) || !ids.insert(request.id.clone()) =>
+            {
                 answers.push(complaint(json!(request.id), ErrorCode::INVALID_REQUEST, IN_USE));
                 false
             }

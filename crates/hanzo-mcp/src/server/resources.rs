@@ -31,7 +31,8 @@ const MOST_PAGES: usize = 50;
 /// What can be read without being listed.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
-        ResourceTemplate::new("file://{+path}", "file").with_description("A file of the workspace, by its absolute path"),
+        ResourceTemplate::new("file://{+path}", "file")
+            .with_description("A file of the workspace, by its absolute path"),
         ResourceTemplate::new("blob:{+hash}", "ref")
             .with_description("The whole of a result that was shortened, by the ref it names"),
         ResourceTemplate::new("thread:///{id}", "thread")
@@ -41,7 +42,10 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// A page of resources: first files, then threads.
-pub(super) async fn list(connection: &Connection, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+pub(super) async fn list(
+    connection: &Connection,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
     let wrong = || ErrorData::invalid_params("this cursor was not given out here", None);
     let (resources, next) = match cursor {
         None => files(connection, None).await?,
@@ -56,7 +60,10 @@ pub(super) async fn list(connection: &Connection, cursor: Option<&str>) -> Resul
     Ok(page)
 }
 
-async fn files(connection: &Connection, page: Option<&str>) -> Result<(Vec<Resource>, Option<String>), ErrorData> {
+async fn files(
+    connection: &Connection,
+    page: Option<&str>,
+) -> Result<(Vec<Resource>, Option<String>), ErrorData> {
     let mut arguments = json!({"action": "list", "path": ".", "pattern": "**/*", "limit": PAGE});
     if let Some(page) = page {
         arguments["cursor"] = json!(page);
@@ -64,7 +71,8 @@ async fn files(connection: &Connection, page: Option<&str>) -> Result<(Vec<Resou
     let listed = tool(connection, arguments).await?;
     let envelope = data(&listed)?;
     let entries = envelope["data"]["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let uris = entries.iter().filter(|entry| entry["kind"] == "file").filter_map(|entry| entry["uri"].as_str());
+    let uris =
+        entries.iter().filter(|entry| entry["kind"] == "file").filter_map(|entry| entry["uri"].as_str());
     let resources = uris.map(|uri| Resource::new(uri, uri.rsplit('/').next().unwrap_or(uri))).collect();
     let next = match envelope["meta"]["paging"]["cursor"].as_str() {
         Some(cursor) => format!("{FILES}{cursor}"),
@@ -73,7 +81,10 @@ async fn files(connection: &Connection, page: Option<&str>) -> Result<(Vec<Resou
     Ok((resources, Some(next)))
 }
 
-async fn threads(connection: &Connection, page: Option<&str>) -> Result<(Vec<Resource>, Option<String>), ErrorData> {
+async fn threads(
+    connection: &Connection,
+    page: Option<&str>,
+) -> Result<(Vec<Resource>, Option<String>), ErrorData> {
     let (summaries, next) = thread_page(connection, page.map(str::to_owned)).await?;
     let resource = |summary: ThreadSummary| {
         let title = if summary.title.is_empty() { "untitled thread".to_owned() } else { summary.title };
@@ -115,7 +126,11 @@ async fn thread(connection: &Connection, id: &str, uri: &str) -> Result<Resource
         let (summaries, next) = thread_page(connection, cursor).await?;
         if summaries.iter().any(|summary| summary.id == thread_id) {
             let export = ThreadExport { thread_id, format: ExportFormat::Markdown };
-            let answer = connection.engine.call(Request::ThreadExport(export)).await.map_err(|error| failed(&error))?;
+            let answer = connection
+                .engine
+                .call(Request::ThreadExport(export))
+                .await
+                .map_err(|error| failed(&error))?;
             let Response::ThreadExport(exported) = answer else { return Err(failed(&unexpected())) };
             return Ok(ResourceContents::text(exported.text, uri).with_mime_type("text/markdown"));
         }
@@ -128,7 +143,11 @@ async fn thread(connection: &Connection, id: &str, uri: &str) -> Result<Resource
 }
 
 /// A file or kept content, page by page.
-async fn file_contents(connection: &Connection, path: &str, uri: &str) -> Result<ResourceContents, ErrorData> {
+async fn file_contents(
+    connection: &Connection,
+    path: &str,
+    uri: &str,
+) -> Result<ResourceContents, ErrorData> {
     let mut text = String::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -137,14 +156,20 @@ async fn file_contents(connection: &Connection, path: &str, uri: &str) -> Result
             arguments["cursor"] = json!(cursor);
         }
         let read = tool(connection, arguments).await?;
-        let envelope = data(&read).map_err(|error| match read.envelope.as_ref().map(|it| &it["error"]["code"]) {
-            Some(code) if code == "NOT_FOUND" => missing(uri),
-            _ => error,
-        })?;
+        let envelope =
+            data(&read).map_err(|error| match read.envelope.as_ref().map(|it| &it["error"]["code"]) {
+                Some(code) if code == "NOT_FOUND" => missing(uri),
+                _ => error,
+            })?;
         if let Some(kind) = envelope["data"]["binary"].as_str() {
             return match read.attachments.first().map(|attachment| &attachment.source) {
-                Some(AttachmentSource::Inline { base64 }) => Ok(ResourceContents::blob(base64, uri).with_mime_type(kind)),
-                _ => Err(ErrorData::invalid_params(format!("`{uri}` is not text ({kind}) and cannot be sent"), None)),
+                Some(AttachmentSource::Inline { base64 }) => {
+                    Ok(ResourceContents::blob(base64, uri).with_mime_type(kind))
+                }
+                _ => Err(ErrorData::invalid_params(
+                    format!("`{uri}` is not text ({kind}) and cannot be sent"),
+                    None,
+                )),
             };
         }
         let Some(part) = envelope["data"]["text"].as_str() else {
@@ -156,7 +181,8 @@ async fn file_contents(connection: &Connection, path: &str, uri: &str) -> Result
             return Ok(ResourceContents::text(text, uri).with_mime_type("text/plain"));
         }
         if text.len() > MAX_MESSAGE {
-            let message = format!("`{uri}` is too large to be sent at once; read it in parts with the tool `fs`");
+            let message =
+                format!("`{uri}` is too large to be sent at once; read it in parts with the tool `fs`");
             return Err(ErrorData::invalid_params(message, None));
         }
     }
@@ -175,7 +201,10 @@ async fn tool(connection: &Connection, arguments: Value) -> Result<ToolResult, E
 fn data(result: &ToolResult) -> Result<&Value, ErrorData> {
     match &result.envelope {
         Some(envelope) if !result.is_error => Ok(envelope),
-        _ => Err(ErrorData::invalid_params(result.error.clone().unwrap_or_else(|| result.output.clone()), None)),
+        _ => Err(ErrorData::invalid_params(
+            result.error.clone().unwrap_or_else(|| result.output.clone()),
+            None,
+        )),
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod names;
-mod vectors;
 mod server;
 mod server_engine;
 mod server_framing;
+mod vectors;

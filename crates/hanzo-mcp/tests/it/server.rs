@@ -8,7 +8,9 @@ use hanzo_mcp::server::{Server, ServerOptions, pipe};
 use hanzo_protocol::engine::{Attendance, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+};
 
 use crate::server_engine::FakeEngine;
 
@@ -97,22 +99,38 @@ async fn every_protocol_version_is_spoken() {
         assert_eq!(answer["result"]["protocolVersion"], version);
         assert_eq!(answer["result"]["serverInfo"]["name"], "hanzo-dev");
         assert!(answer["result"]["capabilities"]["tools"].is_object());
-        assert_eq!(client.call("echo", json!({"text": version})).await["result"]["content"][0]["text"], version);
+        assert_eq!(
+            client.call("echo", json!({"text": version})).await["result"]["content"][0]["text"],
+            version
+        );
     }
     let mut client = Client::start(ServerOptions::new("/work"));
     let found = client.ask("server/discover", modern(json!({}), &json!({}))).await;
-    assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
-    let answer = client.ask("tools/call", modern(json!({"name": "echo", "arguments": {"text": "x"}}), &json!({}))).await;
-    assert_eq!((&answer["result"]["content"][0]["text"], &answer["result"]["resultType"]), (&json!("x"), &json!("complete")));
+    assert!(
+        found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")),
+        "{found}"
+    );
+    let answer = client
+        .ask("tools/call", modern(json!({"name": "echo", "arguments": {"text": "x"}}), &json!({})))
+        .await;
+    assert_eq!(
+        (&answer["result"]["content"][0]["text"], &answer["result"]["resultType"]),
+        (&json!("x"), &json!("complete"))
+    );
 }
 
 #[tokio::test]
 async fn tools_have_hints_and_agents_are_tools() {
     let mut client = Client::greeted(json!({})).await;
     let tools = client.ask("tools/list", json!({})).await["result"]["tools"].as_array().unwrap().clone();
-    let named = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}")).clone();
+    let named = |name: &str| {
+        tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
     let hints = |name: &str| named(name)["annotations"].clone();
-    assert_eq!(hints("think"), json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false}));
+    assert_eq!(
+        hints("think"),
+        json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false})
+    );
     assert_eq!(hints("fs"), json!({"readOnlyHint": false, "destructiveHint": true, "openWorldHint": false}));
     assert_eq!(hints("net")["openWorldHint"], true);
     let reviewer = named("hanzo_agent_code_reviewer");
@@ -146,7 +164,10 @@ async fn results_have_text_and_the_envelope_and_say_when_they_failed() {
     assert_eq!(good["result"]["structuredContent"], json!({"ok": true, "data": {"text": "hi"}}));
     assert_eq!(good["result"]["isError"], false);
     let bad = client.call("fail", json!({})).await;
-    assert_eq!((&bad["result"]["isError"], &bad["result"]["content"][0]["text"]), (&json!(true), &json!("it broke")));
+    assert_eq!(
+        (&bad["result"]["isError"], &bad["result"]["content"][0]["text"]),
+        (&json!(true), &json!("it broke"))
+    );
     assert_eq!(client.call("nothing", json!({})).await["error"]["code"], -32602);
     assert_eq!(client.ask("tools/call", json!({"nonsense": 1})).await["error"]["code"], -32602);
     assert_eq!(client.ask("no/such", json!({})).await["error"]["code"], -32601);
@@ -158,18 +179,26 @@ async fn commands_are_prompts_and_files_are_resources() {
     let prompts = client.ask("prompts/list", json!({})).await;
     assert_eq!(prompts["result"]["prompts"].as_array().unwrap().len(), 1);
     assert_eq!(prompts["result"]["prompts"][0]["arguments"][0]["name"], "arguments");
-    let prompt = client.ask("prompts/get", json!({"name": "review", "arguments": {"arguments": "speed"}})).await;
+    let prompt =
+        client.ask("prompts/get", json!({"name": "review", "arguments": {"arguments": "speed"}})).await;
     assert_eq!(prompt["result"]["messages"][0]["content"]["text"], "review speed");
 
     let files = client.ask("resources/list", json!({})).await;
     assert_eq!(files["result"]["resources"][0]["uri"], "file:///work/a.txt");
     let next = files["result"]["nextCursor"].clone();
     let threads = client.ask("resources/list", json!({ "cursor": next })).await;
-    assert_eq!((&threads["result"]["resources"], &threads["result"]["nextCursor"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&threads["result"]["resources"], &threads["result"]["nextCursor"]),
+        (&json!([]), &Value::Null)
+    );
     let read = client.ask("resources/read", json!({"uri": "file:///work/a.txt"})).await;
     assert_eq!(read["result"]["contents"][0]["text"], "hello");
     for missing in ["file:///work/b.txt", "http://example.com", "thread:///nonsense"] {
-        assert_eq!(client.ask("resources/read", json!({ "uri": missing })).await["error"]["code"], -32002, "{missing}");
+        assert_eq!(
+            client.ask("resources/read", json!({ "uri": missing })).await["error"]["code"],
+            -32002,
+            "{missing}"
+        );
     }
     assert_eq!(client.ask("resources/list", json!({"cursor": "mine"})).await["error"]["code"], -32602);
 }
@@ -177,7 +206,9 @@ async fn commands_are_prompts_and_files_are_resources() {
 #[tokio::test]
 async fn output_is_progress_for_those_who_want_it() {
     let mut client = Client::greeted(json!({})).await;
-    let id = client.request("tools/call", json!({"name": "chatty", "arguments": {}, "_meta": {"progressToken": "p"}})).await;
+    let id = client
+        .request("tools/call", json!({"name": "chatty", "arguments": {}, "_meta": {"progressToken": "p"}}))
+        .await;
     for (count, text) in [(1.0, "one"), (2.0, "two")] {
         let shown = client.hear().await;
         assert_eq!(shown["method"], "notifications/progress");
@@ -191,8 +222,13 @@ async fn output_is_progress_for_those_who_want_it() {
 async fn cancelling_interrupts_the_call_and_nothing_else() {
     let mut client = Client::greeted(json!({})).await;
     let id = client.request("tools/call", json!({"name": "hang", "arguments": {}})).await;
-    assert_eq!(client.call("echo", json!({"text": "beside"})).await["result"]["content"][0]["text"], "beside");
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})).await;
+    assert_eq!(
+        client.call("echo", json!({"text": "beside"})).await["result"]["content"][0]["text"],
+        "beside"
+    );
+    client
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}))
+        .await;
     assert_eq!(client.call("echo", json!({"text": "after"})).await["result"]["content"][0]["text"], "after");
     let engine = Arc::clone(&client.engine);
     tokio::time::timeout(Duration::from_secs(5), async {
@@ -214,7 +250,8 @@ async fn a_client_that_leaves_takes_its_calls_and_its_thread_along() {
     tokio::time::timeout(Duration::from_secs(20), serving).await.expect("it ends").unwrap();
     assert_eq!(engine.interrupted.load(Ordering::SeqCst), 1);
     tokio::time::timeout(Duration::from_secs(5), async {
-        while !engine.asked.lock().unwrap().iter().any(|request| matches!(request, Request::ThreadDelete(_))) {
+        while !engine.asked.lock().unwrap().iter().any(|request| matches!(request, Request::ThreadDelete(_)))
+        {
             tokio::task::yield_now().await;
         }
     })
@@ -242,7 +279,8 @@ async fn consent_is_asked_of_the_person_at_the_client() {
         assert!(shown.contains("delete everything") && shown.contains("no rule speaks of it"), "{shown}");
         client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": answer})).await;
         let done = client.hear().await;
-        let told: Value = serde_json::from_str(done["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        let told: Value =
+            serde_json::from_str(done["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!((&done["id"], told), (&json!(id), expected));
         assert_eq!(client.engine.threads()[0].options.attendance, Attendance::Attended);
     }
@@ -298,23 +336,29 @@ async fn content_length_is_answered_in_kind() {
 async fn a_message_that_is_too_large_is_refused_and_the_next_one_answered() {
     let mut client = Client::greeted(json!({})).await;
     let large = "x".repeat(11 * 1024 * 1024);
-    let message = format!("{{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"ping\",\"params\":{{\"x\":\"{large}\"}}}}\n");
+    let message =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"ping\",\"params\":{{\"x\":\"{large}\"}}}}\n");
     client.raw(message.as_bytes()).await;
     let refused = client.hear().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)));
-    assert_eq!(client.call("echo", json!({"text": "still here"})).await["result"]["content"][0]["text"], "still here");
+    assert_eq!(
+        client.call("echo", json!({"text": "still here"})).await["result"]["content"][0]["text"],
+        "still here"
+    );
 }
 
 #[tokio::test]
 async fn a_batch_is_answered_as_one() {
     let mut client = Client::greeted(json!({})).await;
-    let call = |id: Value, text: &str| {
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": text}}})
-    };
-    client.send(&json!([call(json!(7), "a"), call(json!("eight"), "b"), {"jsonrpc": "2.0", "method": "x"}, 5])).await;
+    let call = |id: Value, text: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": text}}});
+    client
+        .send(&json!([call(json!(7), "a"), call(json!("eight"), "b"), {"jsonrpc": "2.0", "method": "x"}, 5]))
+        .await;
     let answers = client.hear().await;
     let answers = answers.as_array().unwrap();
-    let text = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap()["result"]["content"][0]["text"].clone();
+    let text = |id: Value| {
+        answers.iter().find(|answer| answer["id"] == id).unwrap()["result"]["content"][0]["text"].clone()
+    };
     assert_eq!((answers.len(), text(json!(7)), text(json!("eight"))), (3, json!("a"), json!("b")));
     client.send(&json!([])).await;
     assert_eq!(client.hear().await["error"]["code"], -32600);
@@ -351,7 +395,13 @@ async fn many_calls_at_once_are_all_answered() {
         seen.insert(answer["id"].as_u64().unwrap());
     }
     assert_eq!(seen.len(), 3000);
-    client = Client { output: writing.await.unwrap(), input, next: 5000, engine: client.engine, serving: client.serving };
+    client = Client {
+        output: writing.await.unwrap(),
+        input,
+        next: 5000,
+        engine: client.engine,
+        serving: client.serving,
+    };
     client.call("echo", json!({})).await;
 }
 
@@ -373,6 +423,7 @@ fn nasty() -> impl Strategy<Value = Vec<u8>> {
         text("[[[[]]]]\n"),
         text("null\n\"text\"\n5\n"),
         text("Content-Length: x\r\n\r\n"),
+        text("content-nothing\n"),
         Just([vec![b'['; 5000], b"\n".to_vec()].concat()),
         proptest::collection::vec(any::<u8>(), 0..60).prop_map(|mut bytes| {
             bytes.push(b'\n');
@@ -433,5 +484,113 @@ impl Client {
             self.input.read_exact(&mut body).await.unwrap();
             return serde_json::from_slice(&body).unwrap();
         }
+    }
+}
+
+#[tokio::test]
+async fn hip_10_methods_are_advertised_and_answered() {
+    let mut client = Client::start(ServerOptions::new("/work"));
+    let greeting = client.greet("2025-11-25", json!({})).await;
+    let methods = &greeting["result"]["capabilities"]["experimental"]["hanzo"]["methods"];
+    assert!(methods.as_array().unwrap().contains(&json!("tools/execute")), "{greeting}");
+    let done = client
+        .ask("tools/execute", json!({"tool": "echo", "arguments": {"text": "hi"}, "context": {"context_id": "c", "entries": [{"key": "k", "value": 1}]}}))
+        .await;
+    assert_eq!(done["result"]["content"][0]["text"], "hi", "{done}");
+    assert_eq!(done["result"]["context"]["context_id"], "c");
+    let context = client.ask("context/get", json!({"context_id": "c"})).await;
+    assert_eq!(context["result"]["entries"][0]["value"], 1);
+    assert_eq!(context["result"]["history"][1]["what"], "echo succeeded", "{context}");
+
+    let calls = json!([{"tool": "echo", "arguments": {"text": "a"}}, {"tool": "nothing"}, {"tool": "echo", "arguments": {"text": "b"}}]);
+    let batch = client.ask("tools/batch", json!({ "calls": calls })).await;
+    let results = batch["result"]["results"].as_array().unwrap();
+    assert_eq!(
+        (&results[0]["content"][0]["text"], &results[2]["content"][0]["text"]),
+        (&json!("a"), &json!("b"))
+    );
+    assert_eq!(results[1]["error"]["code"], -32602, "one that fails leaves the others alone");
+    assert_eq!(client.ask("tools/execute", json!({"arguments": {}})).await["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_context_is_replaced_merged_and_appended_to_and_outlives_the_server() {
+    let place = tempfile::tempdir().unwrap();
+    let mut options = ServerOptions::new("/work");
+    options.contexts = Some(place.path().join("contexts"));
+    let mut client = Client::start(options.clone());
+    client.greet("2025-11-25", json!({})).await;
+    for (strategy, entries) in [
+        ("replace", json!([{"key": "a", "value": {"x": 1}}, {"key": "b", "value": "one", "type": "note"}])),
+        ("merge", json!([{"key": "a", "value": {"y": 2}}])),
+        ("append", json!([{"key": "b", "value": "two"}, {"key": "c", "value": true}])),
+    ] {
+        let done =
+            client.ask("context/update", json!({"entries": entries, "merge_strategy": strategy})).await;
+        assert!(done["result"]["version"].is_u64(), "{done}");
+    }
+    let expected = [("a", json!({"x": 1, "y": 2})), ("b", json!(["one", "two"])), ("c", json!(true))];
+    let mut next = Client::start(options);
+    next.greet("2025-11-25", json!({})).await;
+    for client in [&mut client, &mut next] {
+        let context = client.ask("context/get", json!({})).await["result"].clone();
+        for (key, value) in &expected {
+            let entry = context["entries"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|entry| entry["key"] == *key)
+                .unwrap()
+                .clone();
+            assert_eq!(entry["value"], *value);
+            assert!(entry["timestamp"].is_string() && entry["type"].is_string());
+        }
+        assert_eq!((&context["version"], context["history"].as_array().unwrap().len()), (&json!(3), 3));
+    }
+    let one = next.ask("context/get", json!({"keys": ["c"]})).await;
+    assert_eq!(one["result"]["entries"].as_array().unwrap().len(), 1);
+    next.ask("context/update", json!({"entries": [], "merge_strategy": "replace"})).await;
+    assert_eq!(next.ask("context/get", json!({})).await["result"]["entries"], json!([]));
+    for odd in [
+        json!({"entries": 5}),
+        json!({"entries": [], "merge_strategy": "shuffle"}),
+        json!({"entries": [], "context_id": "../x"}),
+    ] {
+        assert_eq!(next.ask("context/update", odd.clone()).await["error"]["code"], -32602, "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_lends_a_tool_to_its_connection() {
+    let mut client = Client::greeted(json!({})).await;
+    let tool = |name: &str, permissions: Value| json!({"name": name, "description": "d", "input_schema": {"type": "object"}, "permissions": permissions});
+    let done =
+        client.ask("tools/register", tool("weather", json!(["network:http", "rate_limit:1/min"]))).await;
+    assert_eq!(done["result"]["registered"], "weather", "{done}");
+    assert!(client.ask("tools/list", json!({})).await.to_string().contains("\"weather\""));
+    let id =
+        client.request("tools/execute", json!({"tool": "weather", "arguments": {"city": "Paris"}})).await;
+    let asked = client.hear().await;
+    assert_eq!(
+        (&asked["method"], &asked["params"]["arguments"]["city"]),
+        (&json!("tools/execute"), &json!("Paris")),
+        "{asked}"
+    );
+    client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "sunny"}]}})).await;
+    let answer = client.hear().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(id), &json!("sunny")),
+        "{answer}"
+    );
+    let again = client.call("weather", json!({})).await;
+    assert!(again["error"]["message"].as_str().unwrap().contains("permission denied"), "{again}");
+    for odd in [
+        tool("fs", json!([])),
+        tool("a b", json!([])),
+        tool("x", json!(["everything"])),
+        tool("x", json!(["rate_limit:fast"])),
+    ] {
+        assert_eq!(client.ask("tools/register", odd.clone()).await["error"]["code"], -32602, "{odd}");
     }
 }

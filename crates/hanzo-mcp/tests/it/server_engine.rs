@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
 use hanzo_protocol::engine::{
-    Attendance, CommandOutcome, Done, EngineClient, EngineError, EngineErrorKind, Exported, List, ListKind, Listed, Mode,
-    Page, Posture, Request, Response, ThreadStart, ThreadSummary, ToolCallRequest,
+    Attendance, CommandOutcome, Done, EngineClient, EngineError, EngineErrorKind, Exported, List, ListKind,
+    Listed, Mode, Page, Posture, Request, Response, ThreadStart, ThreadSummary, ToolCallRequest,
 };
 use hanzo_protocol::event::{Event, EventContent, EventCursor};
 use hanzo_protocol::ids::{ApprovalId, ItemId, ThreadId};
@@ -16,13 +16,14 @@ use hanzo_protocol::item::Approval;
 use hanzo_protocol::tool::{ToolCaller, ToolResult};
 use hanzo_protocol::{BoxFuture, BoxStream};
 use serde_json::{Value, json};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{oneshot, watch};
 
 pub struct FakeEngine {
     pub asked: Mutex<Vec<Request>>,
     /// How many calls of `hang` were dropped.
     pub interrupted: AtomicUsize,
-    events: broadcast::Sender<Event>,
+    /// Everything that happened: whoever subscribes late is told all of it.
+    events: watch::Sender<Vec<Event>>,
     approvals: Mutex<HashMap<ApprovalId, oneshot::Sender<Value>>>,
 }
 
@@ -31,7 +32,7 @@ impl FakeEngine {
         Arc::new(Self {
             asked: Mutex::default(),
             interrupted: AtomicUsize::new(0),
-            events: broadcast::channel(1000).0,
+            events: watch::channel(Vec::new()).0,
             approvals: Mutex::default(),
         })
     }
@@ -46,8 +47,9 @@ impl FakeEngine {
     }
 
     fn emit(&self, thread_id: ThreadId, content: EventContent) {
-        let event = Event { cursor: EventCursor(1), thread_id, at: "2026-01-02T03:04:05Z".parse().unwrap(), content };
-        let _ = self.events.send(event);
+        let event =
+            Event { cursor: EventCursor(1), thread_id, at: "2026-01-02T03:04:05Z".parse().unwrap(), content };
+        self.events.send_modify(|events| events.push(event));
     }
 
     async fn tool(&self, call: ToolCallRequest) -> ToolResult {
@@ -108,9 +110,7 @@ impl Drop for Interrupted<'_> {
 }
 
 fn listed(list: &List) -> Vec<Value> {
-    let tool = |name: &str, effects: Value| {
-        json!({"name": name, "description": format!("About {name}"), "parameters": {"type": "object"}, "effects": effects})
-    };
+    let tool = |name: &str, effects: Value| json!({"name": name, "description": format!("About {name}"), "parameters": {"type": "object"}, "effects": effects});
     match list.kind {
         ListKind::Tools => vec![
             tool("fs", json!(["read", "write"])),
@@ -160,9 +160,9 @@ impl EngineClient for FakeEngine {
                     waiting.send(serde_json::to_value(&respond.answer).unwrap()).unwrap();
                     Response::ApprovalRespond(Done {})
                 }
-                Request::CommandRun(run) => {
-                    Response::CommandRun(CommandOutcome::Shown { text: format!("{} {}", run.name, run.arguments) })
-                }
+                Request::CommandRun(run) => Response::CommandRun(CommandOutcome::Shown {
+                    text: format!("{} {}", run.name, run.arguments),
+                }),
                 Request::ThreadList(_) => Response::ThreadList(Page { entries: Vec::new(), next: None }),
                 Request::ThreadExport(_) => Response::ThreadExport(Exported { text: "# thread".into() }),
                 Request::ThreadDelete(_) => Response::ThreadDelete(Done {}),
@@ -176,8 +176,9 @@ impl EngineClient for FakeEngine {
 
     fn subscribe(&self, thread: ThreadId, _: EventCursor) -> BoxStream<'_, Event> {
         let events = self.events.subscribe();
-        let stream = futures_util::stream::unfold(events, |mut events| async move {
-            events.recv().await.ok().map(|event| (event, events))
+        let stream = futures_util::stream::unfold((events, 0), |(mut events, told)| async move {
+            let event = events.wait_for(|events| events.len() > told).await.ok()?[told].clone();
+            Some((event, (events, told + 1)))
         });
         Box::pin(stream.filter(move |event| std::future::ready(event.thread_id == thread)))
     }

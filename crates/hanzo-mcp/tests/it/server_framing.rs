@@ -25,8 +25,14 @@ fn message(text: &str) -> Frame {
 fn both_framings_are_read_and_known_by_their_first_bytes() {
     for (bytes, framing) in [
         (&b"{\"a\":1}\n{\"b\":2}\r\n\n"[..], Framing::Lines),
-        (b"Content-Length: 7\r\n\r\n{\"a\":1}content-length:7\r\nContent-Type: x\r\n\r\n{\"b\":2}", Framing::Headers),
-        (b"Content-Type: x\nCONTENT-LENGTH:   7\n\n{\"a\":1}Content-Length: 7\n\n{\"b\":2}", Framing::Headers),
+        (
+            b"Content-Length: 7\r\n\r\n{\"a\":1}content-length:7\r\nContent-Type: x\r\n\r\n{\"b\":2}",
+            Framing::Headers,
+        ),
+        (
+            b"Content-Type: x\nCONTENT-LENGTH:   7\n\n{\"a\":1}Content-Length: 7\n\n{\"b\":2}",
+            Framing::Headers,
+        ),
     ] {
         let mut decoder = Decoder::default();
         decoder.buffer().extend_from_slice(bytes);
@@ -50,10 +56,19 @@ fn what_is_too_large_is_skipped_to_its_end() {
 
 #[test]
 fn headers_without_a_length_do_not_take_the_next_message_along() {
-    for bad in ["Content-Length: many\r\n\r\n", "Content-Type: x\r\n\r\n", "Content-Length: 1\nContent-Length: 2\n\n", "content-nothing\n"] {
+    for bad in [
+        "Content-Length: many\r\n\r\n",
+        "Content-Type: x\r\n\r\n",
+        "Content-Length: 1\nContent-Length: 2\n\n",
+        "content-nothing\n",
+    ] {
         let text = format!("{bad}{{\"a\":1}}\n");
         let frames = decode(&[text.as_bytes()], 100);
-        assert_eq!((frames.first(), frames.last()), (Some(&Frame::BadHeader), Some(&message("{\"a\":1}"))), "{bad:?}");
+        assert_eq!(
+            (frames.first(), frames.last()),
+            (Some(&Frame::BadHeader), Some(&message("{\"a\":1}"))),
+            "{bad:?}"
+        );
     }
 }
 

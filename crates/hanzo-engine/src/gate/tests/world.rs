@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 
 use crate::capability::Capabilities;
 use crate::gate::{
-    CallOrigin,     Answered, Asker, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated, RuleSaver, SandboxState,
+    Answered, Asker, CallOrigin, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated, RuleSaver,
+    SandboxState,
 };
 
 /// A tool that reaches what its arguments say and counts how often it ran.
