@@ -1,8 +1,9 @@
-//! The `fs` tool against the programs people use instead: `rg` for searching, `fd` or `find` for listing, and for
-//! `apply_patch` a minimal program that stages, flushes and renames the same bytes.
+//! The `fs` tool against the programs people use instead: `rg` for searching, `fd` for listing, `stat` with `sha256sum` for
+//! looking at files, and for `apply_patch` a minimal program that stages, flushes and renames the same bytes.
 //!
-//! `cargo bench -p hanzo-benches --bench fs`. The tree is the local cargo registry, or `HANZO_BENCH_TREE`. Programs that are
-//! not installed are named and left out.
+//! `cargo bench -p hanzo-benches --bench fs`. The tree is the local cargo registry, or `HANZO_BENCH_TREE`, copied until it is
+//! a gigabyte. Programs that are not installed are named and left out. The tools have the list of unreadable paths that a user
+//! has: comparing with it is part of the work.
 #![expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
 
 use std::fmt::Write as _;
@@ -11,8 +12,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use hanzo_benches::{Candidate, compare, print_table};
+use hanzo_benches::{Candidate, compare, print_table, print_verdict};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::ids::{ThreadId, TraceId};
@@ -21,6 +23,7 @@ use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spaw
 use hanzo_protocol::tool::{ToolContext, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
+use hanzo_sandbox::protected::default_unreadable;
 use hanzo_tools::contract::Cancelled;
 use hanzo_tools::search::{Limits, Query, search};
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
@@ -50,7 +53,33 @@ impl Spawner for Nothing {
 }
 
 fn workspace(root: &Path) -> Arc<Workspace> {
-    Arc::new(Workspace::open(root, &SandboxConfig::default()).expect("the directory opens"))
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let unreadable = default_unreadable(&home, &home.join(".config/hanzo"), &home.join(".local/share/hanzo"));
+    let config = SandboxConfig { unreadable, ..SandboxConfig::default() };
+    Arc::new(Workspace::open(root, &config).expect("the directory opens"))
+}
+
+/// What is found in the last file of the tree only.
+const LATE: &str = "needle-in-the-last-file";
+
+/// A tree of a gigabyte at least: copies of `source`, and a last file.
+fn gigabyte_of(source: &Path) -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let mut megabytes = 0;
+    for copy in 0.. {
+        let target = dir.path().join(format!("copy{copy}"));
+        let copied = Command::new("cp").arg("-r").arg(source).arg(&target).status();
+        assert!(copied.is_ok_and(|status| status.success()), "the tree can be copied");
+        let size = Command::new("du").args(["-s", "--apparent-size", "-m"]).arg(&target).output();
+        let size = String::from_utf8(size.expect("du runs").stdout).expect("du writes text");
+        megabytes += size.split_whitespace().next().and_then(|size| size.parse::<u64>().ok()).unwrap_or(0);
+        if megabytes >= 1000 || copy == 50 {
+            break;
+        }
+    }
+    fs::write(dir.path().join("zzz.txt"), format!("{LATE}\n")).expect("it writes");
+    println!("tree: {megabytes} MB, copied from {}", source.display());
+    dir
 }
 
 struct Tools {
@@ -61,16 +90,30 @@ struct Tools {
 impl Tools {
     fn new(root: &Path, data: &Path) -> Self {
         let host = Host::new(workspace(root), Arc::new(Nothing), Arc::new(Nothing), ToolOptions::new(data));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        // As the program has it.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
         Self { set: toolset(&Arc::new(host), &Selection::default()), runtime }
     }
 
     fn call(&self, arguments: Value) -> Value {
-        let context = ToolContext::new(ThreadId::new(), TraceId::new());
-        let tool = self.set.get("fs").expect("there is fs");
-        let result = self.runtime.block_on(tool.execute(&context, arguments));
-        assert!(!result.is_error, "{}", result.output);
-        result.envelope.expect("an envelope")
+        self.calls(vec![arguments]).pop().expect("an answer")
+    }
+
+    /// One call after the other in a task, as an agent's loop makes them.
+    fn calls(&self, calls: Vec<Value>) -> Vec<Value> {
+        let tool = Arc::clone(self.set.get("fs").expect("there is fs"));
+        let task = async move {
+            let mut answers = Vec::with_capacity(calls.len());
+            for arguments in calls {
+                let context = ToolContext::new(ThreadId::new(), TraceId::new());
+                let result = tool.execute(&context, arguments).await;
+                assert!(!result.is_error, "{}", result.output);
+                answers.push(result.envelope.expect("an envelope"));
+            }
+            answers
+        };
+        self.runtime.block_on(async { tokio::spawn(task).await.expect("the calls go well") })
     }
 }
 
@@ -120,19 +163,40 @@ fn searches(tree: &Path) {
             candidates.push(Candidate::new("rg", || count_lines("rg", &parallel, tree)));
             candidates.push(Candidate::new("rg --sort path", || count_lines("rg", &sorted, tree)));
         }
-        let rows = compare(5, &mut candidates);
+        let rows = compare(9, &mut candidates);
         print_table(&format!("search: {title}"), None, &rows);
+        if has_rg {
+            print_verdict(&rows[0], &rows[1], 1.3);
+        }
     }
     let data = tempfile::tempdir().expect("a directory");
     let tools = Tools::new(tree, data.path());
-    let call = || {
-        tools.call(json!({"action": "search_text", "pattern": "fn ", "limit": 50})).to_string().len() as u64
+    // As a caller gets it: the arguments checked, the envelope and the text for a model made.
+    let page = |pattern: &'static str| {
+        let tools = &tools;
+        move || {
+            let call = json!({"action": "search_text", "pattern": pattern, "limit": 50});
+            tools.call(call)["data"]["matches"].as_array().map_or(0, Vec::len) as u64
+        }
     };
-    print_table(
-        "search: first page",
-        None,
-        &compare(9, &mut [Candidate::new("search_text, 50 matches", call)]),
-    );
+    assert_eq!((page("fn ")(), page(LATE)()), (50, 1), "the matches are where they should be");
+    let rows = compare(9, &mut [Candidate::new("search_text, 50 matches", page("fn "))]);
+    print_table("search: first page, matches in the first files", None, &rows);
+    let limit = Duration::from_millis(50);
+    let held = if rows[0].median < limit { "held" } else { "MISSED" };
+    println!("\nfirst page: {:?}, limit {limit:?}: {held}", rows[0].median);
+    if has_rg {
+        let late = || count_lines("rg", &["-n", "--no-config", "--sort", "path", "-e", LATE, "."], tree);
+        let rows = compare(
+            9,
+            &mut [
+                Candidate::new("search_text, 50 matches", page(LATE)),
+                Candidate::new("rg --sort path", late),
+            ],
+        );
+        print_table("search: first page, the only match in the last file", None, &rows);
+        print_verdict(&rows[0], &rows[1], 1.0);
+    }
 }
 
 fn lists(tree: &Path) {
@@ -172,13 +236,20 @@ fn lists(tree: &Path) {
         }
     }
     candidates.push(Candidate::new("find", || count_lines("find", &["."], tree)));
-    print_table("list", None, &compare(5, &mut candidates));
+    let rows = compare(9, &mut candidates);
+    print_table("list", None, &rows);
+    if let Some(sorted) = rows.iter().find(|row| row.label.ends_with("sort")) {
+        print_verdict(&rows[0], sorted, 1.5);
+    }
 }
 
-/// Looking at many files, one call each, against the same done without a tool around it.
+/// Looking at many files. `fs.stat` answers with size, time, mode *and the hash of the content* (the contract has it so, for a
+/// `base_hash`), which `stat` does not tell: whoever wants the same runs `sha256sum` as well. Each of the two gets all paths at
+/// once, so that its start is shared by two thousand files, while `fs.stat` is called for every one of them, with arguments
+/// checked and an envelope made.
 fn stats() {
     const FILES: usize = 2000;
-    let dir = tempfile::tempdir_in(".").expect("a directory");
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let root = dir.path().canonicalize().expect("it exists").join("ws");
     fs::create_dir(&root).expect("a directory");
     let names: Vec<String> = (0..FILES).map(|n| format!("f{n}.txt")).collect();
@@ -186,9 +257,15 @@ fn stats() {
         fs::write(root.join(name), "some line of ordinary text\n".repeat(150)).expect("it writes");
     }
     let tools = Tools::new(&root, &dir.path().join("data"));
-    let ours = || {
-        let answers = names.iter().map(|name| tools.call(json!({"action": "stat", "path": name})));
-        answers.filter(|answer| answer["data"]["hash"].is_string()).count() as u64
+    let look = |names: &[String]| {
+        let calls = names.iter().map(|name| json!({"action": "stat", "path": name}));
+        let answers = tools.calls(calls.collect());
+        answers.iter().filter(|answer| answer["data"]["hash"].is_string()).count() as u64
+    };
+    let run = |program: &str, names: &[String]| {
+        let output = Command::new(program).args(names).current_dir(&root).output().expect("it runs");
+        assert!(output.status.success(), "{program} works");
+        output.stdout.len() as u64
     };
     let plain = || {
         let hashes = names.iter().map(|name| {
@@ -198,21 +275,25 @@ fn stats() {
         });
         hashes.collect::<Vec<_>>().len() as u64
     };
-    let program = || {
-        let files = names.iter().take(100).flat_map(|name| {
-            Command::new("stat").arg(name).current_dir(&root).output().expect("stat runs").stdout
-        });
-        files.count() as u64
-    };
+    let few = &names[..50];
+    let each = || few.iter().map(|name| run("stat", std::slice::from_ref(name))).sum();
     let mut candidates = [
-        Candidate::new("fs.stat, 2000 calls, with hashes", ours),
-        Candidate::new("metadata, read and hash, 2000 files", plain),
-        Candidate::new("stat(1), one process each, 100 files, no hashes", program),
+        Candidate::new("fs.stat, 2000 calls", || look(&names)),
+        Candidate::new("stat and sha256sum, one process each, 2000 paths", || {
+            run("stat", &names) + run("sha256sum", &names)
+        }),
+        Candidate::new("stat alone (no hashes), one process, 2000 paths", || run("stat", &names)),
+        Candidate::new("in-process: metadata, read, hash, 2000 files", plain),
+        Candidate::new("fs.stat, 50 calls", || look(few)),
+        Candidate::new("stat alone (no hashes), 50 processes", each),
     ];
-    print_table("stat", None, &compare(5, &mut candidates));
+    let rows = compare(9, &mut candidates);
+    print_table("stat", None, &rows);
+    print_verdict(&rows[0], &rows[1], 1.5);
+    print_verdict(&rows[4], &rows[5], 1.5);
 }
 
-/// Stages, flushes and renames, as plainly as it can be done.
+/// Stages, flushes and renames, as plainly as it can be done: no lock, no journal, nothing read, hashed or compared.
 fn minimal(files: &[(PathBuf, Vec<u8>)]) -> u64 {
     let staged: Vec<PathBuf> = files
         .iter()
@@ -234,7 +315,7 @@ fn minimal(files: &[(PathBuf, Vec<u8>)]) -> u64 {
 }
 
 fn edits(title: &str, count: usize, size: usize, rounds: usize) {
-    let dir = tempfile::tempdir_in(".").expect("a directory");
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let (root, data) = (dir.path().join("ws"), dir.path().join("data"));
     fs::create_dir(&root).expect("a directory");
     let body = "some line of ordinary text, repeated\n".repeat(size / 37 + 1);
@@ -274,27 +355,30 @@ fn edits(title: &str, count: usize, size: usize, rounds: usize) {
         &mut [Candidate::new("apply_patch", ours), Candidate::new("stage, flush, rename", theirs)],
     );
     print_table(&format!("apply_patch: {title}"), None, &rows);
+    print_verdict(&rows[0], &rows[1], 2.0);
 }
 
 fn main() {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let tree =
         std::env::var_os("HANZO_BENCH_TREE").map_or_else(|| home.join(".cargo/registry/src"), PathBuf::from);
-    println!("tree: {}", tree.display());
     // `cargo bench -p hanzo-benches --bench fs -- edits` runs that part only.
     let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
-    if is_wanted("search") {
-        searches(&tree);
-    }
-    if is_wanted("list") {
-        lists(&tree);
+    if is_wanted("search") || is_wanted("list") {
+        let tree = gigabyte_of(&tree);
+        if is_wanted("search") {
+            searches(tree.path());
+        }
+        if is_wanted("list") {
+            lists(tree.path());
+        }
     }
     if is_wanted("stat") {
         stats();
     }
     if is_wanted("edits") {
-        edits("one file of 10 MB", 1, 10 << 20, 9);
-        edits("200 files of 4 kB", 200, 4 << 10, 5);
+        edits("one file of 10 MB", 1, 10 << 20, 25);
+        edits("200 files of 4 kB", 200, 4 << 10, 9);
     }
 }

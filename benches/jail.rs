@@ -19,6 +19,10 @@ mod linux {
     /// The smallest program there is on every machine that starts nothing else.
     const PROGRAM: [&str; 3] = ["/bin/sh", "-c", ":"];
 
+    /// Set for a run of this program that starts one jail in the workspace it names, and says how long that took.
+    const FIRST: &str = "HANZO_BENCH_FIRST_JAIL";
+    const FIRST_ROUNDS: usize = 60;
+
     fn command() -> Command {
         let mut command = Command::new(PROGRAM);
         (command.stdout, command.stderr) = (Io::Null, Io::Null);
@@ -38,6 +42,9 @@ mod linux {
 
     pub(super) fn main() {
         hanzo_sandbox::run_personality();
+        if let Some(workspace) = std::env::var_os(FIRST) {
+            return first_jail(std::path::Path::new(&workspace));
+        }
         // A repository, because its protections are part of the cost.
         let workspace =
             std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("jail-{}", std::process::id()));
@@ -69,8 +76,32 @@ mod linux {
         drop(candidates);
         print_table("One command (`sh -c :`)", None, &rows);
         verdict(&rows);
+        first_verdict(&workspace, rows[0].median);
         drop(jail);
         let _ = std::fs::remove_dir_all(workspace);
+    }
+
+    /// What a process pays that starts one jail in its life: the nursery that the jail is forked from is started too.
+    fn first_jail(workspace: &std::path::Path) {
+        let start = std::time::Instant::now();
+        let ran = Jail::start(JailConfig::new(workspace))
+            .and_then(|jail| jail.spawn(command())?.wait())
+            .is_ok_and(|report| report.success());
+        println!("{}", if ran { start.elapsed().as_nanos() } else { 0 });
+    }
+
+    fn first_verdict(workspace: &std::path::Path, plain: Duration) {
+        let mut samples: Vec<Duration> = (0..FIRST_ROUNDS)
+            .filter_map(|_| {
+                let output = Plain::new("/proc/self/exe").env(FIRST, workspace).output().ok()?;
+                let nanos = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
+                (nanos > 0).then(|| Duration::from_nanos(nanos))
+            })
+            .collect();
+        samples.sort_unstable();
+        if let Some(median) = samples.get(samples.len() / 2) {
+            println!("the first jail of a process: {:?} over plain fork/exec", median.saturating_sub(plain));
+        }
     }
 
     fn verdict(rows: &[Measured]) {

@@ -64,3 +64,11 @@ pub fn print_table(title: &str, bytes: Option<usize>, rows: &[Measured]) {
         println!("| {} | {:?} | {throughput} | {ratio:.2}× |", row.label, row.median);
     }
 }
+
+/// Prints whether `row` takes at most `limit` times as long as `than`.
+#[expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
+pub fn print_verdict(row: &Measured, than: &Measured, limit: f64) {
+    let ratio = row.median.as_secs_f64() / than.median.as_secs_f64();
+    let held = if ratio <= limit { "held" } else { "MISSED" };
+    println!("\n{}: {ratio:.2}× of {}, limit {limit}×: {held}", row.label, than.label);
+}

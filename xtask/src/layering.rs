@@ -37,6 +37,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("hanzo-md-render", StandAlone),
     ("hanzo-lsp", StandAlone),
     ("hanzo-hooks", StandAlone),
+    ("hanzo-net", StandAlone),
     ("hanzo-sandbox", StandAlone),
     ("hanzo-config", Capability),
     ("hanzo-auth", Capability),

@@ -2,10 +2,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these are command-line tools for developers")]
 
 mod agent_bench;
+mod corpora;
 mod dist;
 mod layering;
 mod local_model;
 mod mcp;
+mod mcp_oracles;
+mod not_run;
 mod oracles;
 mod prerequisites;
 mod requirements;
@@ -25,7 +28,8 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, generated
-                 documents, all tests, the requirements table, the vectors' independent oracles;
+                 documents, all tests, the requirements table, the vectors' independent oracles; at its end it
+                 lists the tests that count as passed and were not run, because something they need is missing;
                  `--with-local-model` also runs a small real model on this machine
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
@@ -87,9 +91,19 @@ fn test() -> Result<()> {
     });
     steps.run("building the tests", || cargo(&["test", "--workspace", "--no-run"]));
     steps.run("generated documents", || docs("check"));
-    steps.run("tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
+    steps.run("the screen's programs", || {
+        oracles::offer_screen();
+        Ok(())
+    });
+    let mut not_run = Vec::new();
+    steps.run("tests", || {
+        let (outcome, left_out) = not_run::gather(&["test", "--workspace", "--no-fail-fast"], &[]);
+        not_run = left_out;
+        outcome
+    });
     steps.run("requirements", requirements::check);
     steps.run("vector oracles", oracles::run_all);
+    not_run::print(&not_run);
     steps.finish()
 }
 
@@ -103,7 +117,12 @@ fn bench(selection: &[&str]) -> Result<()> {
     cargo(&["build", "--release", "--package", "hanzo-dev"])?;
     let mut arguments = vec!["bench", "--package", "hanzo-benches"];
     arguments.extend(selection);
-    cargo(&arguments)
+    // What `code` indexes: one tree per language.
+    let trees = match selection {
+        [] | [_, "code"] => corpora::trees(),
+        _ => String::new(),
+    };
+    workspace::cargo_with(&arguments, &[("HANZO_BENCH_TREES", trees.as_str())])
 }
 
 /// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.
@@ -112,11 +131,17 @@ fn interop() -> Result<()> {
     oracles::run_all()?;
     oracles::run_sdks()?;
     oracles::file_tools()?;
+    oracles::screen()?;
     oracles::test_runners()?;
-    oracles::vim()?;
-    mcp::server()
+    oracles::symbols()?;
+    mcp_oracles::client()?;
+    mcp::server()?;
+    oracles::vim()
 }
 
 fn soak() -> Result<()> {
-    workspace::cargo_with(&["test", "--workspace", "--release"], &[("HANZO_SOAK", "1")])
+    let (outcome, left_out) =
+        not_run::gather(&["test", "--workspace", "--release", "--no-fail-fast"], &[("HANZO_SOAK", "1")]);
+    not_run::print(&left_out);
+    outcome
 }

@@ -42,7 +42,7 @@ struct Tools {
 
 impl Tools {
     fn install() -> Result<Self> {
-        let packages = target().join("oracles/mcp");
+        let packages = target().join("oracles/mcp-server");
         std::fs::create_dir_all(&packages)?;
         let packages = packages.canonicalize()?;
         if !packages.join("node_modules/.bin/mcp-inspector").exists() {
@@ -154,7 +154,7 @@ impl Tools {
 }
 
 fn tempdir() -> Result<PathBuf> {
-    let place = target().join(format!("oracles/mcp/place-{}", std::process::id()));
+    let place = target().join(format!("oracles/mcp-server/place-{}", std::process::id()));
     std::fs::create_dir_all(&place)?;
     Ok(place.canonicalize()?)
 }

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
+use crate::prerequisites;
 use crate::workspace::{cargo, cargo_with, root, run, target};
 
 /// Runs every oracle.
@@ -50,6 +51,37 @@ pub fn file_tools() -> Result<()> {
     let oracles = [("HANZO_ORACLE_APPLY_PATCH", program), ("HANZO_ORACLE_RG", "rg")];
     let arguments = ["test", "--package", "hanzo-tools", "--test", "it", "oracle_codex", "--", "--nocapture"];
     cargo_with(&arguments, &oracles)
+}
+
+/// The programs the `ui` tool is tried with, and the Debian packages they are in.
+const SCREEN: [(&str, &str); 2] = [("Xvfb", "xvfb"), ("xterm", "xterm")];
+
+/// Gets the programs the `ui` tool is tried with, if they can be had, and says whether the tests will try it.
+pub fn offer_screen() {
+    match SCREEN.iter().find(|(program, package)| !prerequisites::can_have(program, package)) {
+        None => println!("there: the tests try `ui` on an X server with a window"),
+        Some((program, package)) => {
+            println!("not run: `ui` on an X server, for want of `{program}` (Debian package {package})");
+        }
+    }
+}
+
+/// The `ui` tool on a real X server with a real window.
+pub fn screen() -> Result<()> {
+    for (program, package) in SCREEN {
+        if !prerequisites::can_have(program, package) {
+            bail!("`ui` is tried with `{program}`\n\nhint: install {package}");
+        }
+    }
+    let arguments = ["test", "--package", "hanzo-tools", "--features", "ui", "--test", "it"];
+    cargo(&[&arguments[..], &["oracle_ui", "--", "--nocapture"]].concat())
+}
+
+/// The symbols `code` finds in real trees against those universal-ctags finds.
+pub fn symbols() -> Result<()> {
+    let trees = crate::corpora::trees();
+    let arguments = ["test", "--package", "hanzo-tools", "--test", "it", "ctags", "--", "--nocapture"];
+    cargo_with(&arguments, &[("HANZO_CTAGS_TREES", trees.as_str())])
 }
 
 /// The program itself, which npm puts into a package per platform.

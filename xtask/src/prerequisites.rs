@@ -18,30 +18,26 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("setpriv", "util-linux"),
 ];
 
+/// Programs that some tests compare with; without one, those tests say that they were not run.
+const ORACLES: &[(&str, &str)] = &[("ctags", "universal-ctags")];
+
 /// Makes sure that every program is there.
 pub fn check() -> Result<()> {
     PROGRAMS.iter().try_for_each(|(program, package)| require(program, package))?;
     println!("{} programs are there", PROGRAMS.len());
+    for (program, package) in ORACLES {
+        if require(program, package).is_err() {
+            println!("NOT THERE: `{program}`; what is compared with it is not");
+        }
+    }
     Ok(())
 }
 
 /// Makes sure `program` can be run, installing the Debian package when we are allowed to.
 fn require(program: &str, package: &str) -> Result<()> {
     let found = || Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
-    if found() {
-        return Ok(());
-    }
-    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    let has_apt = Path::new("/usr/bin/apt-get").exists();
-    if is_root && has_apt {
-        println!("installing {package}");
-        let apt = || {
-            let mut command = Command::new("apt-get");
-            command.env("DEBIAN_FRONTEND", "noninteractive");
-            command
-        };
-        run(apt().args(["update", "-qq"]))?;
-        run(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]))?;
+    if !found() {
+        install(package)?;
     }
     if !found() {
         bail!(
@@ -49,4 +45,29 @@ fn require(program: &str, package: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether `program` is there, or could be installed; for what is good to have.
+pub fn can_have(program: &str, package: &str) -> bool {
+    let found = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    };
+    found() || (install(package).is_ok() && found())
+}
+
+/// Installs a Debian package, when we are allowed to.
+fn install(package: &str) -> Result<()> {
+    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if !is_root || !Path::new("/usr/bin/apt-get").exists() {
+        return Ok(());
+    }
+    println!("installing {package}");
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    run(apt().args(["update", "-qq"]))?;
+    run(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]))
 }

@@ -33,7 +33,7 @@ pub const ENVIRONMENT: &[EnvVar] = &[
     EnvVar {
         name: "HANZO_MCP_DEPTH",
         key: None,
-        doc: "How many agents stand above this process; `mcp` serves no agents when there are three",
+        doc: "How many agents stand above this process; when there are three, `mcp` serves no agents and no MCP servers are started",
     },
     EnvVar { name: "HANZO_SANDBOX", key: Some("sandbox.mode"), doc: "Sandbox mode" },
     EnvVar {

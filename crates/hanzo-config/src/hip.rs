@@ -107,7 +107,7 @@ impl std::fmt::Debug for HipServer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HipHook {
-    /// `pre_tool_use` or `post_tool_use`.
+    /// `pre_tool_use`, `post_tool_use` or `notification`.
     pub event: String,
     /// The command.
     pub command: String,

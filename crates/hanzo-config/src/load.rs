@@ -212,6 +212,11 @@ impl Loader<'_> {
             }
             Err(e) => return Err(unreadable(e)),
         };
+        if metadata.is_dir() && tier == Tier::McpJson && is_empty(path) {
+            // Where there is no such file, the sandbox of another process holds its place with a directory for as long as
+            // something runs in it.
+            return Ok(None);
+        }
         if !metadata.is_file() {
             return Err(ConfigError::NotAFile { path: path.to_owned() });
         }
@@ -360,4 +365,9 @@ pub(crate) fn mcp_json_servers(document: Node, sources: &Sources) -> Result<Opti
     let mut root = Table::new();
     root.insert("mcp_servers".to_owned(), servers);
     Ok(Some(Node { at, data: Data::Table(root) }))
+}
+
+/// Whether a directory has nothing in it.
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }

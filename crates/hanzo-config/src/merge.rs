@@ -105,6 +105,7 @@ fn server(below: &mut Table, over: &Table, tier: Option<Tier>) {
     if changed && tier.is_some_and(Tier::comes_with_the_workspace) {
         // The user trusted the server they wrote, not this one.
         below.shift_remove("trusted");
+        below.shift_remove("allow_private");
     }
 }
 

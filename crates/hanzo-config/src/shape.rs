@@ -153,7 +153,10 @@ const TOOLS: &[Field] = &[
     field("background_after_seconds", Shape::Integer { min: 1, max: DAY_SECONDS }),
     field("bash_timeout_seconds", Shape::Integer { min: 0, max: DAY_SECONDS }),
     field("shell", Shape::Table(SHELL)),
+    field("net", Shape::Table(NET)),
 ];
+
+const NET: &[Field] = &[field("private_hosts", NAMES), field("browser", Shape::Bool)];
 
 const SHELL: &[Field] = &[
     field("prefer", Shape::Choice(&["auto", "bash", "powershell", "pwsh"])),
@@ -209,7 +212,7 @@ const LIMITS: &[Field] = &[
 ];
 
 const HOOK: &[Field] = &[
-    required("event", Shape::Choice(&["pre_tool_use", "post_tool_use"])),
+    required("event", Shape::Choice(&["pre_tool_use", "post_tool_use", "notification"])),
     required("command", Shape::Name),
     field("tool_pattern", Shape::Name),
     field("timeout_ms", Shape::Integer { min: 1, max: 600_000 }),
@@ -229,6 +232,7 @@ pub(crate) const SERVER: &[Field] = &[
     field("allow_env", NAMES),
     field("disabled", Shape::Bool),
     field("trusted", Shape::Bool),
+    field("allow_private", Shape::Bool),
 ];
 
 /// The keys that say what a server is, as opposed to how it is treated.

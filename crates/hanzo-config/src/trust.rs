@@ -93,6 +93,7 @@ impl Gate<'_> {
         }
         if let Some(tools) = child(root, "tools") {
             self.field(tools, "shell", "tools.shell", DisabledReason::RunsCode);
+            self.field(tools, "net", "tools.net", DisabledReason::ChoosesEndpoint);
             self.enabled_tools(tools);
         }
         if let Some(agent) = child(root, "agent") {

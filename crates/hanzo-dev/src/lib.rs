@@ -71,6 +71,7 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             commands::setup::run(global, &wanted, printer)?;
         }
         Command::Config(command) => commands::config::run(global, command, printer)?,
+        Command::Trust(command) => commands::trust::run(global, command, printer)?,
         Command::Permissions(command) => commands::permissions::run(global, command, printer)?,
         Command::Sandbox { explain, json, write, network, timeout, command } => {
             let timeout = timeout.map(Duration::from_secs);
@@ -96,7 +97,12 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             };
             return commands::tool::run(global, &wanted, printer);
         }
-        Command::Mcp(args) => return commands::serve::run(global, &args.serve, printer),
+        Command::Mcp(args) => {
+            return match &args.command {
+                None => commands::serve::run(global, &args.serve, printer),
+                Some(command) => commands::mcp::run(global, command, printer),
+            };
+        }
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

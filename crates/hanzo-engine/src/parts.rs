@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hanzo_config::Settings;
 use hanzo_hooks::Hooks;
@@ -11,6 +12,7 @@ use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, WorkspaceTrust};
 use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::message::ApiError;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{ToolCaller, ToolSet};
@@ -128,6 +130,31 @@ pub trait Models: Send + Sync {
 
     /// All of them.
     fn list(&self) -> Vec<ModelInfo>;
+
+    /// Tells `listener` from now on when a client sends a request again by itself.
+    fn on_retry(&self, listener: RetryListener) {
+        let _ = listener;
+    }
+}
+
+/// Is told when a client sends a request again by itself. It is called while the answer is awaited and must not block.
+pub type RetryListener = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
+
+/// A request that is about to be sent again.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'a> {
+    /// The provider's configured name.
+    pub provider: &'a str,
+    /// The model that was asked.
+    pub model: &'a str,
+    /// The number of the coming attempt; the first retry is the second attempt.
+    pub attempt: u32,
+    /// How many attempts there are at most.
+    pub attempts: u32,
+    /// How long until then.
+    pub delay: Duration,
+    /// What went wrong.
+    pub error: &'a ApiError,
 }
 
 /// A model that can be asked.

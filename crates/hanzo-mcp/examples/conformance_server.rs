@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "it says where it listens")]
 #![expect(deprecated, reason = "the suite tests what the newest protocol has left behind, too")]
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +83,7 @@ fn roots() -> Value {
     json!({"method": "roots/list", "params": {}})
 }
 
-fn needs(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
+fn needs(requests: &Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
     let mut result = json!({"resultType": "input_required", "inputRequests": requests});
     if let Some(state) = state {
         result["requestState"] = json!(seal(state));
@@ -93,8 +94,12 @@ fn needs(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, Er
 /// A state nobody else can make.
 fn seal(state: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(format!("only the fixture knows this/{state}")).into();
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{state}.{digest}")
+    let mut sealed = format!("{state}.");
+    for byte in digest {
+        // Writing to a text cannot fail.
+        let _ = write!(sealed, "{byte:02x}");
+    }
+    sealed
 }
 
 fn unseal(sealed: &str) -> Result<&str, ErrorData> {
@@ -221,7 +226,7 @@ impl Fixture {
         Some((|| match short {
             "elicitation" => match word(given, "user_name", "name") {
                 Some(name) => says(format!("Hello, {name}!")),
-                None => needs(json!({"user_name": name_form()}), None).map(Into::into),
+                None => needs(&json!({"user_name": name_form()}), None).map(Into::into),
             },
             "sampling" => match given.get("capital_question") {
                 Some(answer) => says(format!(
@@ -229,17 +234,17 @@ impl Fixture {
                     answer["content"]["text"].as_str().unwrap_or_default()
                 )),
                 None => {
-                    needs(json!({"capital_question": sample("What is the capital of France?", 100)}), None)
+                    needs(&json!({"capital_question": sample("What is the capital of France?", 100)}), None)
                         .map(Into::into)
                 }
             },
             "list_roots" => match given.get("client_roots") {
                 Some(answer) => says(format!("The roots are {}", answer["roots"])),
-                None => needs(json!({"client_roots": roots()}), None).map(Into::into),
+                None => needs(&json!({"client_roots": roots()}), None).map(Into::into),
             },
             "request_state" | "tampered_state" => match state()? {
                 Some(_) if given.contains_key("confirm") => says("state-ok"),
-                _ => needs(json!({"confirm": confirm()}), Some("confirming")).map(Into::into),
+                _ => needs(&json!({"confirm": confirm()}), Some("confirming")).map(Into::into),
             },
             "multiple_inputs" => {
                 let all = ["user_name", "greeting", "client_roots"];
@@ -247,7 +252,7 @@ impl Fixture {
                     return says("All three arrived");
                 }
                 let requests = json!({"user_name": name_form(), "greeting": sample("Generate a greeting", 50), "client_roots": roots()});
-                needs(requests, Some("multiple")).map(Into::into)
+                needs(&requests, Some("multiple")).map(Into::into)
             }
             "multi_round" => match state()? {
                 Some("one") if given.contains_key("step1") => {
@@ -256,13 +261,13 @@ impl Fixture {
                         &json!({"color": {"type": "string"}}),
                         &["color"],
                     );
-                    needs(json!({ "step2": form }), Some("two")).map(Into::into)
+                    needs(&json!({ "step2": form }), Some("two")).map(Into::into)
                 }
                 Some("two") if given.contains_key("step2") => says("Both steps are done"),
                 _ => {
                     let form =
                         elicit("Step 1: What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
-                    needs(json!({ "step1": form }), Some("one")).map(Into::into)
+                    needs(&json!({ "step1": form }), Some("one")).map(Into::into)
                 }
             },
             "capabilities" => {
@@ -274,7 +279,7 @@ impl Fixture {
                 if client.sampling.is_some() {
                     requests["model"] = sample("Say hello", 50);
                 }
-                needs(requests, None).map(Into::into)
+                needs(&requests, None).map(Into::into)
             }
             _ => Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None)),
         })())
@@ -379,13 +384,13 @@ impl ServerHandler for Fixture {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 says("The stream was not needed")
             }
-            "test_streaming_elicitation" => match request.input_responses {
-                Some(_) => says("The answer arrived"),
-                None => {
-                    let form = elicit("What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
-                    needs(json!({ "user_name": form }), None).map(Into::into)
+            "test_streaming_elicitation" => {
+                if request.input_responses.is_some() {
+                    return says("The answer arrived");
                 }
-            },
+                let form = elicit("What is your name?", &json!({"name": {"type": "string"}}), &["name"]);
+                needs(&json!({ "user_name": form }), None).map(Into::into)
+            }
             "test_custom_header" => says(format!("The region is {}", argument("region"))),
             "json_schema_2020_12_tool" => says("The schema was kept"),
             "test_missing_capability" => {
@@ -454,17 +459,15 @@ impl ServerHandler for Fixture {
             "test_input_required_result_prompt" => {
                 let none = InputResponses::new();
                 let given = request.input_responses.as_ref().unwrap_or(&none);
-                match word(given, "user_context", "context") {
-                    Some(context) => json!([user(text(format!("The context is {context}")))]),
-                    None => {
-                        let form = elicit(
-                            "What context should the prompt use?",
-                            &json!({"context": {"type": "string"}}),
-                            &["context"],
-                        );
-                        return needs(json!({ "user_context": form }), None).map(Into::into);
-                    }
-                }
+                let Some(context) = word(given, "user_context", "context") else {
+                    let form = elicit(
+                        "What context should the prompt use?",
+                        &json!({"context": {"type": "string"}}),
+                        &["context"],
+                    );
+                    return needs(&json!({ "user_context": form }), None).map(Into::into);
+                };
+                json!([user(text(format!("The context is {context}")))])
             }
             name => return Err(ErrorData::invalid_params(format!("there is no prompt `{name}`"), None)),
         };

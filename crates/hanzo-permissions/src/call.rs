@@ -380,6 +380,17 @@ fn extract<'a>(call: &Call<'a>, action: &Action, into: &mut Vec<Subject<'a>>) {
             }
             into.extend(["pattern", "query"].iter().filter_map(|key| text(call, key)).map(Subject::Pattern));
         }
+        Subjects::Host => {
+            for raw in ["host", "hostname", "name", "domain"].iter().filter_map(|key| text(call, key)) {
+                into.push(match NormalUrl::new(&format!("dns://{raw}")) {
+                    Some(url) => Subject::Url { raw, url },
+                    None => Subject::Unknown {
+                        raw: Cow::Borrowed(raw),
+                        reason: "the host can be read in more than one way",
+                    },
+                });
+            }
+        }
         Subjects::Url | Subjects::Download => {
             for raw in ["url", "uri"].iter().filter_map(|key| text(call, key)) {
                 into.push(match NormalUrl::new(raw) {

@@ -3,6 +3,8 @@
 //! A rule compares host with host and path with path. Comparing whole texts would let `https://*.good.org/*` cover
 //! `https://evil.org/x.good.org/`.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::glob::{Case, Glob, Stars};
 use crate::verdict::Match;
 
@@ -39,6 +41,7 @@ impl NormalUrl {
         if host.is_empty() || scheme.is_empty() {
             return None;
         }
+        let host = address(host)?;
         let tail = tail.split('#').next().unwrap_or_default();
         let path = if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
         Some(Self { scheme: scheme.to_ascii_lowercase(), host, port, path })
@@ -55,6 +58,21 @@ impl NormalUrl {
         !path.split('/').any(|s| s == "." || s == "..")
             && !["%2e", "%2f", "%5c"].iter().any(|e| path.contains(e))
     }
+}
+
+/// A host that is an address in the one spelling rules use; `None` for another spelling of an IPv4 address (`127.1`,
+/// `2130706433`, `0x7f.0.0.1`), which a client reaches and a rule would not recognise.
+fn address(host: String) -> Option<String> {
+    if let Some(inner) = host.strip_prefix('[') {
+        let address: Ipv6Addr = inner.strip_suffix(']')?.parse().ok()?;
+        return Some(format!("[{address}]"));
+    }
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let number = last.strip_prefix("0x").map_or_else(
+        || !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()),
+        |digits| digits.bytes().all(|b| b.is_ascii_hexdigit()),
+    );
+    (!number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
 
 /// The specifier of a `Net(...)` rule: `host`, `host/path*`, `scheme://host:port/path*`; `*` alone is every URL.
@@ -111,6 +129,25 @@ impl UrlPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_has_one_spelling() {
+        let host = |raw: &str| NormalUrl::new(raw).map(|url| url.host);
+        assert_eq!(host("http://127.0.0.1:8/").as_deref(), Some("127.0.0.1"));
+        assert_eq!(host("http://[0:0:0:0:0:0:0:1]:8/").as_deref(), Some("[::1]"));
+        assert_eq!(host("http://a.0x.org/").as_deref(), Some("a.0x.org"));
+        for raw in [
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f.0.0.1/",
+            "http://0177.0.0.1/",
+            "http://1.2.3.0x4/",
+            "http://[x]/",
+            "http://[::1",
+        ] {
+            assert_eq!(host(raw), None, "{raw}");
+        }
+    }
 
     #[test]
     fn hosts_are_compared_with_hosts() {

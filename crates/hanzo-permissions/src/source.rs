@@ -170,6 +170,7 @@ fn matches_example(rule: &Rule, decision: Decision, example: &str) -> bool {
         ToolPattern::Name { name, canonical: Some(id) } if rule.has_specifier() => {
             let key = match tools::find(id).map(|action| action.subjects) {
                 Some(Subjects::Url | Subjects::Download) => "url",
+                Some(Subjects::Host) => "host",
                 Some(Subjects::Search | Subjects::Names) => "pattern",
                 _ => "path",
             };

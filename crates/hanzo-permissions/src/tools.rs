@@ -71,6 +71,8 @@ pub(crate) enum Subjects {
     Names,
     /// `url`.
     Url,
+    /// `host`: a name that is looked up.
+    Host,
     /// `url`, and the file it is saved to.
     Download,
     /// None.
@@ -196,12 +198,17 @@ static ACTIONS: &[Action] = &[
     action("code.diagnostics", READ, Reader, Subjects::Path, &[]),
     action("code.hover", READ, Reader, Subjects::Path, &[]),
     action("code.completion", READ, Reader, Subjects::Path, &[]),
+    action("code.outline", READ, Reader, Subjects::Path, &[]),
     action("code.search_symbol", READ, Reader, Subjects::None, &["search_symbol"]),
+    action("code.query", READ, Reader, Subjects::None, &[]),
+    action("code.search", READ, Reader, Subjects::None, &[]),
     action("code.rename", EDIT, Writer, Subjects::Path, &[]),
     action("code.format", EDIT, Writer, Subjects::Path, &[]),
     action("net.request", NET, Writer, Subjects::Url, &["http_request", "web_fetch", "fetch", "curl"]),
     action("net.download", NET, Writer, Subjects::Download, &["download"]),
-    action("net.open", NET, Writer, Subjects::Url, &[]),
+    action("net.open", NET, Writer, Subjects::Url, &["open_url"]),
+    action("net.dns", NET, Writer, Subjects::Host, &["dns_lookup"]),
+    action("net.websocket", NET, Writer, Subjects::Url, &["websocket_connect"]),
     action("net.search", NET, Writer, Subjects::None, &["web_search"]),
     action("vcs.status", None, Reader, Subjects::None, &[]),
     action("vcs.diff", None, Reader, Subjects::None, &[]),
@@ -232,6 +239,14 @@ static ACTIONS: &[Action] = &[
         Subjects::None,
         &["memory.search", "memory.list", "memory.read", "memory.facts"],
     ),
+    // A picture shows what other programs show: no reader's business.
+    action("ui.screenshot", None, Writer, Subjects::None, &[]),
+    action("ui.click", None, Writer, Subjects::None, &[]),
+    action("ui.type", None, Writer, Subjects::None, &[]),
+    action("ui.focus", None, Writer, Subjects::None, &[]),
+    action("ui.record", None, Writer, Subjects::None, &[]),
+    action("ui.stop", None, Writer, Subjects::None, &[]),
+    action("ui.session", None, Writer, Subjects::None, &[]),
     action("ui.ask", None, Writer, Subjects::None, &["ask", "ask_user", "plan.ask"]),
     action("plan.exit", None, Writer, Subjects::None, &["exit_plan_mode", "plan.exit_plan_mode"]),
 ];
@@ -294,4 +309,19 @@ pub(crate) fn mcp_splits(name: &str) -> Vec<(&str, &str)> {
         .map(|(at, separator)| (&rest[..at], &rest[at + separator.len()..]))
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_at_code_is_reading() {
+        for name in ["search_symbol", "definition", "references", "outline", "query", "diagnostics", "search"]
+        {
+            let action =
+                find(&format!("code.{name}")).unwrap_or_else(|| panic!("code.{name} is not in the table"));
+            assert_eq!((action.access, action.family), (Reader, READ), "code.{name}");
+        }
+    }
 }

@@ -2,8 +2,9 @@
 //! included: other agents and IDEs read it. The engine API around it is camelCase.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::ids::TraceId;
 use crate::primitives::PageCursor;
@@ -11,9 +12,8 @@ use crate::primitives::PageCursor;
 /// A tool's answer: the data, or a typed error, and how it came about.
 ///
 /// On the wire it is `{ok, data, error, meta}`, with exactly one of `data` and `error` set; here that is a `Result`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Wire<T>", into = "Wire<T>")]
-#[serde(bound(serialize = "T: Serialize + Clone", deserialize = "T: Deserialize<'de>"))]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "Wire<T>", bound(deserialize = "T: Deserialize<'de>"))]
 pub struct Envelope<T = Value> {
     /// The data or the error.
     pub outcome: Result<T, ToolError>,
@@ -35,6 +35,23 @@ impl<T> Envelope<T> {
     /// Whether it succeeded.
     pub fn is_ok(&self) -> bool {
         self.outcome.is_ok()
+    }
+}
+
+impl Envelope<Value> {
+    /// The envelope as JSON, its data moved: a listing has thousands of values nobody needs twice.
+    pub fn into_json(self) -> Value {
+        let ok = self.is_ok();
+        let part = |plain: serde_json::Result<Value>| plain.expect("plain data is JSON");
+        let (data, error) = match self.outcome {
+            Ok(data) => (data, Value::Null),
+            Err(error) => (Value::Null, part(serde_json::to_value(error))),
+        };
+        let meta = part(serde_json::to_value(self.meta));
+        let members = [("ok", Value::Bool(ok)), ("data", data), ("error", error), ("meta", meta)];
+        Value::Object(
+            members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>(),
+        )
     }
 }
 
@@ -195,7 +212,7 @@ impl std::fmt::Display for ErrorCode {
 }
 
 /// The envelope as JSON has it.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "Envelope")]
 struct Wire<T> {
     /// Whether the call succeeded.
@@ -209,14 +226,14 @@ struct Wire<T> {
     meta: Meta,
 }
 
-impl<T> From<Envelope<T>> for Wire<T> {
-    fn from(envelope: Envelope<T>) -> Self {
-        let ok = envelope.is_ok();
-        let (data, error) = match envelope.outcome {
-            Ok(data) => (Some(data), None),
-            Err(error) => (None, Some(error)),
-        };
-        Self { ok, data, error, meta: envelope.meta }
+impl<T: Serialize> Serialize for Envelope<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut wire = serializer.serialize_struct("Envelope", 4)?;
+        wire.serialize_field("ok", &self.is_ok())?;
+        wire.serialize_field("data", &self.outcome.as_ref().ok())?;
+        wire.serialize_field("error", &self.outcome.as_ref().err())?;
+        wire.serialize_field("meta", &self.meta)?;
+        wire.end()
     }
 }
 
@@ -262,6 +279,7 @@ mod tests {
         let mut meta = meta();
         meta.backend = Some("ripgrep".into());
         let envelope = Envelope::success(json!({"text": "hi"}), meta);
+        assert_eq!(envelope.clone().into_json().to_string(), serde_json::to_string(&envelope).unwrap());
         assert_eq!(
             serde_json::to_value(&envelope).unwrap(),
             json!({
@@ -285,6 +303,7 @@ mod tests {
             .with_details(json!({"expected": "sha256:a", "actual": "sha256:b"}));
         let envelope: Envelope = Envelope::failure(error, meta());
         let wire = serde_json::to_value(&envelope).unwrap();
+        assert_eq!(envelope.clone().into_json().to_string(), wire.to_string());
         assert_eq!(wire["ok"], json!(false));
         assert_eq!(wire["data"], Value::Null);
         assert_eq!(

@@ -263,6 +263,12 @@ pub enum BreakReason {
     ModelSwitch,
     /// An MCP server's tool list changed.
     ToolListChanged,
+    /// The standing instructions are other ones than when the thread was last open: a file or a setting was edited.
+    InstructionsChanged,
+    /// Something the vendor is told beside the text changed: the effort, the temperature, the longest answer.
+    SettingsChanged,
+    /// The conversation was taken back to an earlier point.
+    Rewind,
 }
 
 /// How grave a notice is.

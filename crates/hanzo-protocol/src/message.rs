@@ -38,6 +38,9 @@ pub struct Message {
     /// The call a tool message answers.
     #[serde(default, alias = "tool_call_id", skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolCallId>,
+    /// Whether a tool message tells of a failure; vendors that have a place for it are told.
+    #[serde(default, alias = "is_error", skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
     /// The name of the tool that answers, or of the speaker where a vendor wants one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -60,6 +63,7 @@ impl Message {
             content: content.into(),
             tool_calls: Vec::new(),
             tool_call_id: None,
+            is_error: false,
             name: None,
             reasoning: Vec::new(),
             attachments: Vec::new(),

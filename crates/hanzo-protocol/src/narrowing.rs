@@ -3,12 +3,23 @@
 
 use std::sync::Arc;
 
+use crate::item::ToolCallItem;
 use crate::tool::Reach;
 
 /// Says which calls are left in. It may change while the thread runs, so the gate asks it anew for every call.
 pub trait Narrowing: Send + Sync {
     /// Whether a call with this reach is left in.
     fn check(&self, reach: &Reach) -> Result<(), Narrowed>;
+
+    /// The tool whose calls change what is left in, when there is one. They are told again when the thread is opened again.
+    fn recalls(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A call of that tool succeeded earlier in the thread, before it was opened this time.
+    fn recall(&self, call: &ToolCallItem) {
+        let _ = call;
+    }
 }
 
 /// A call that is left out.
@@ -33,7 +44,8 @@ impl Narrowing for Unnarrowed {
     }
 }
 
-/// Several at once: a call must be left in by all. A subagent has its parent's beside its own.
+/// Several at once: a call must be left in by all. A subagent has its parent's beside its own. None of them is told of earlier
+/// calls here: whose they are is not known.
 #[derive(Clone, Default)]
 pub struct AllOf(pub Vec<Arc<dyn Narrowing>>);
 

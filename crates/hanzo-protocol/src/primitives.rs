@@ -1,6 +1,8 @@
 //! The values tools pass to each other (seed 001, "Composability Primitives"): what one action returns, the next one
 //! takes, without either knowing the other.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -25,10 +27,16 @@ impl FormatError {
 }
 
 /// A file's address: always `file:///…`, absolute, without `.` or `..`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct FileUri(String);
+
+impl Serialize for FileUri {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
 
 /// What a path may hold that a URI may not hold bare. `/` stays: it separates.
 const ESCAPED_IN_PATH: &AsciiSet = &CONTROLS
@@ -58,9 +66,27 @@ impl FileUri {
         if !path.is_absolute() || !plain {
             return Err(FormatError::new(path.display().to_string(), "an absolute path without `.` or `..`"));
         }
-        let encoded = percent_encode(&path_bytes(path), ESCAPED_IN_PATH).to_string();
-        let slash = if encoded.starts_with('/') { "" } else { "/" };
-        Ok(Self(format!("file://{slash}{encoded}")))
+        let bytes = path_bytes(path);
+        let mut text = String::with_capacity("file:///".len() + bytes.len());
+        text.push_str(if bytes.starts_with(b"/") { "file://" } else { "file:///" });
+        text.extend(percent_encode(&bytes, ESCAPED_IN_PATH));
+        Ok(Self(text))
+    }
+
+    /// The address of what is called `name` in the directory this is the address of.
+    ///
+    /// # Panics
+    /// When `name` is not the name of an entry: empty, `.`, `..`, or with a slash in it.
+    #[must_use]
+    pub fn child(&self, name: &OsStr) -> Self {
+        let bytes = path_bytes(Path::new(name));
+        let plain = !bytes.is_empty() && *bytes != *b"." && *bytes != *b".." && !bytes.contains(&b'/');
+        assert!(plain, "a directory has no entry called {}", name.display());
+        let mut text = String::with_capacity(self.0.len() + 1 + bytes.len());
+        text.push_str(self.0.strip_suffix('/').unwrap_or(&self.0));
+        text.push('/');
+        text.extend(percent_encode(&bytes, ESCAPED_IN_PATH));
+        Self(text)
     }
 
     /// The path the URI names.
@@ -77,9 +103,9 @@ impl FileUri {
 }
 
 #[cfg(unix)]
-fn path_bytes(path: &Path) -> Vec<u8> {
+fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     use std::os::unix::ffi::OsStrExt as _;
-    path.as_os_str().as_bytes().to_vec()
+    Cow::Borrowed(path.as_os_str().as_bytes())
 }
 
 #[cfg(unix)]
@@ -89,8 +115,8 @@ fn bytes_path(bytes: Vec<u8>) -> PathBuf {
 }
 
 #[cfg(not(unix))]
-fn path_bytes(path: &Path) -> Vec<u8> {
-    path.to_string_lossy().replace('\\', "/").into_bytes()
+fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
+    Cow::Owned(path.to_string_lossy().replace('\\', "/").into_bytes())
 }
 
 #[cfg(not(unix))]
@@ -300,6 +326,20 @@ mod tests {
             assert_eq!(made.as_str(), uri);
             assert_eq!(made.to_path(), Path::new(path));
             assert_eq!(uri.parse::<FileUri>().unwrap(), made);
+            assert_eq!(serde_json::to_value(&made).unwrap(), uri);
+            for name in ["x", "a b", "ü#1?.rs", "100%", "..."] {
+                let whole = FileUri::from_path(&Path::new(path).join(name)).unwrap();
+                assert_eq!(made.child(OsStr::new(name)), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_of_a_directory_has_no_address_in_it() {
+        let directory = FileUri::from_path(Path::new("/a")).unwrap();
+        for name in ["", ".", "..", "b/c", "/"] {
+            let made = std::panic::catch_unwind(|| directory.child(OsStr::new(name)));
+            assert!(made.is_err(), "{name}");
         }
     }
 

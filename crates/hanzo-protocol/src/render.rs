@@ -101,46 +101,62 @@ fn table(rows: &[Value]) -> String {
     let uris: Vec<&str> = rows.iter().filter_map(|row| row.get("uri").and_then(Value::as_str)).collect();
     let shared = shared_directory(&uris);
     let mut text = String::new();
-    let mut line = |content: &str| {
+    let line = |text: &mut String, content: &str| {
         text.push_str(content);
         text.push('\n');
     };
     if !shared.is_empty() {
-        line(&format!("in {shared}"));
+        line(&mut text, &format!("in {shared}"));
     }
     let mut file = None;
     for row in rows {
         let Value::Object(members) = row else {
-            line(&row.to_string());
+            line(&mut text, &row.to_string());
             continue;
         };
         let uri = members.get("uri").and_then(Value::as_str);
         let name = uri.map(|uri| uri.strip_prefix(shared).filter(|rest| !rest.is_empty()).unwrap_or(uri));
         if let (Some(name), Some(matched)) = (name, found(members)) {
             if file != Some(name) {
-                line(name);
+                line(&mut text, name);
                 file = Some(name);
             }
-            line(&matched);
+            line(&mut text, &matched);
             continue;
         }
-        let mut words: Vec<String> = name.map(str::to_owned).into_iter().collect();
+        // A listing has thousands of these: they are written where they stand.
+        text.push_str(name.unwrap_or_default());
+        let mut is_first = name.is_none();
         let mut long = Vec::new();
         for (key, value) in members.iter().filter(|(key, value)| *key != "uri" && !value.is_null()) {
+            if let Value::String(text) = value
+                && (text.contains('\n') || text.len() > MAX_INLINE)
+            {
+                long.push(text.as_str());
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                text.push(' ');
+            }
             match value {
-                Value::String(text) if text.contains('\n') || text.len() > MAX_INLINE => {
-                    long.push(text.as_str());
+                Value::String(kind) if key == "kind" => text.push_str(kind),
+                other => {
+                    let inner = match other {
+                        Value::Object(_) | Value::Array(_) => {
+                            span(other).unwrap_or_else(|| other.to_string())
+                        }
+                        other => scalar(other),
+                    };
+                    text.push_str(key);
+                    text.push('=');
+                    text.push_str(&inner);
                 }
-                Value::String(text) if key == "kind" => words.push(text.clone()),
-                Value::Object(_) | Value::Array(_) => {
-                    let inner = span(value).unwrap_or_else(|| value.to_string());
-                    words.push(format!("{key}={inner}"));
-                }
-                other => words.push(format!("{key}={}", scalar(other))),
             }
         }
-        line(&words.join(" "));
-        long.into_iter().for_each(&mut line);
+        text.push('\n');
+        for part in long {
+            line(&mut text, part);
+        }
     }
     text
 }

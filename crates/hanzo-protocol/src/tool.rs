@@ -70,6 +70,8 @@ pub struct Reach {
     pub confinement: ReachConfinement,
     /// Who ends it when it takes too long.
     pub time_limit: TimeLimit,
+    /// Whether earlier consent counts.
+    pub consent: ReachConsent,
 }
 
 impl Reach {
@@ -81,8 +83,18 @@ impl Reach {
             paths: Vec::new(),
             confinement: ReachConfinement::Inside,
             time_limit: TimeLimit::Standard,
+            consent: ReachConsent::Usual,
         }
     }
+}
+
+/// Whether what was allowed before holds for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReachConsent {
+    /// Rules, grants and postures decide.
+    Usual,
+    /// They were given for something else than what would run now; a person is asked again, and told this reason.
+    Fresh(String),
 }
 
 /// A file a call names.
@@ -217,6 +229,14 @@ impl ToolResult {
         self
     }
 
+    /// What an envelope says, with the envelope.
+    pub fn enveloped(envelope: Envelope) -> Self {
+        let error = envelope.outcome.as_ref().err().map(ToString::to_string);
+        let envelope = envelope.into_json();
+        let result = Self::success(render::envelope(&envelope)).with_envelope(envelope);
+        Self { is_error: error.is_some(), error, ..result }
+    }
+
     /// A call that went wrong.
     pub fn failure(error: impl Into<String>) -> Self {
         let error = error.into();
@@ -224,16 +244,12 @@ impl ToolResult {
     }
 }
 
-impl<T: Serialize + Clone> From<Envelope<T>> for ToolResult {
-    fn from(envelope: Envelope<T>) -> Self {
-        let error = envelope.outcome.as_ref().err().map(ToString::to_string);
-        match serde_json::to_value(&envelope) {
-            Ok(value) => Self {
-                is_error: error.is_some(),
-                error,
-                ..Self::success(render::envelope(&value)).with_envelope(value)
-            },
-            Err(fault) => Self::failure(format!("the result cannot be written as JSON: {fault}")),
+impl<T: Serialize> From<Envelope<T>> for ToolResult {
+    fn from(Envelope { outcome, meta }: Envelope<T>) -> Self {
+        match outcome.map(serde_json::to_value) {
+            Ok(Ok(data)) => Self::enveloped(Envelope::success(data, meta)),
+            Ok(Err(fault)) => Self::failure(format!("the result cannot be written as JSON: {fault}")),
+            Err(error) => Self::enveloped(Envelope::failure(error, meta)),
         }
     }
 }

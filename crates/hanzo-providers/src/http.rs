@@ -1,5 +1,6 @@
 //! The HTTP side of a provider: where it is, how to prove who we are, and a client that can reach it.
 
+use hanzo_net::client::{self, Tls};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
@@ -107,53 +108,20 @@ fn url(config: &ProviderConfig, base: &str, path: &str) -> Result<Url, ProviderE
 }
 
 fn client(config: &ProviderConfig, url: &Url) -> Result<Client, ProviderError> {
-    // Fails when somebody installed one before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        let builder = Client::builder()
-            .user_agent(concat!("hanzo-dev/", env!("CARGO_PKG_VERSION")))
+    let built = client::build(Tls::for_url(url), |builder| {
+        let builder = builder
             .connect_timeout(config.timeouts.connect)
             .tcp_keepalive(std::time::Duration::from_secs(30))
             // A redirection would carry the credential to an address nobody configured.
             .redirect(redirect::Policy::none())
             // A compressed stream arrives in blocks, not as the model speaks.
             .no_gzip();
-        if is_loopback(url) { builder.no_proxy() } else { builder }
-    };
-    let built = if url.scheme() == "http" && !may_use_proxy(url) {
-        // Nothing here speaks TLS: reading the system's certificates would cost milliseconds of every start.
-        builder().tls_certs_only([]).build()
-    } else {
-        // Without a certificate store on the system the client cannot be made: then with the one we carry.
-        builder().build().or_else(|_| builder().tls_certs_only(carried_roots()).build())
-    };
+        if client::is_loopback(url) { builder.no_proxy() } else { builder }
+    });
     built.map_err(|error| ProviderError::Client {
         provider: config.name.clone(),
-        reason: error.without_url().to_string(),
+        reason: error.reason().to_owned(),
     })
-}
-
-/// Whether a proxy may stand between us and a plain address: then TLS to the proxy may be needed.
-fn may_use_proxy(url: &Url) -> bool {
-    !is_loopback(url)
-        && ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
-            .iter()
-            .any(|name| std::env::var_os(name).is_some())
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some(host) => {
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        None => false,
-    }
-}
-
-fn carried_roots() -> Vec<reqwest::Certificate> {
-    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-    roots.filter_map(|root| reqwest::Certificate::from_der(root).ok()).collect()
 }
 
 #[cfg(test)]
@@ -188,25 +156,5 @@ mod tests {
                 "{error}"
             );
         }
-    }
-
-    #[test]
-    fn loopback_is_recognised_in_all_its_spellings() {
-        for (text, expected) in [
-            ("http://127.0.0.1:1", true),
-            ("http://localhost/v1", true),
-            ("http://[::1]:8080", true),
-            ("http://example.com", false),
-            ("http://10.0.0.1", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(text).unwrap()), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_roots_we_carry_make_a_client() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        assert!(carried_roots().len() > 50);
-        Client::builder().tls_certs_only(carried_roots()).build().unwrap();
     }
 }

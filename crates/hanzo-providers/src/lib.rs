@@ -9,6 +9,7 @@ pub mod anthropic;
 mod api_key;
 mod attachments;
 pub mod cassette;
+mod client;
 mod config;
 mod error;
 mod exchange;
@@ -24,6 +25,7 @@ mod redact;
 mod registry;
 
 pub use api_key::ApiKey;
+pub use client::Client;
 pub use config::{ProviderConfig, RetryPolicy, Timeouts};
 pub use error::ProviderError;
 pub use observe::{RetryNotice, RetryObserver};

@@ -36,8 +36,8 @@ impl Registry {
     /// A registry with the built-in kinds: `openai`, `anthropic` and `replay`.
     pub fn standard() -> Self {
         let mut registry = Self::new();
-        registry.register(openai::KIND, |config| Ok(Arc::new(openai::OpenAi::new(config)?)));
-        registry.register(anthropic::KIND, |config| Ok(Arc::new(anthropic::Anthropic::new(config)?)));
+        registry.register(openai::KIND, |config| Ok(Arc::new(openai::client(config)?)));
+        registry.register(anthropic::KIND, |config| Ok(Arc::new(anthropic::client(config)?)));
         registry
             .register(cassette::REPLAY_KIND, |config| Ok(Arc::new(cassette::Replay::from_config(&config)?)));
         registry

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::Page;
 use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId};
+use hanzo_protocol::item::Item;
 
 use crate::{
     AuditEntry, AuditFilter, Batch, CheckpointRecord, Holder, ItemQuery, Lease, SearchHit, SearchQuery,
@@ -54,6 +55,9 @@ pub trait Store: Send + Sync {
 
     /// Reads items of a thread.
     fn items(&self, query: ItemQuery) -> Stored<'_, Page<StoredItem>>;
+
+    /// The calls of one tool in a thread, whatever became of them, in order: `mode` finds `mode.activate`.
+    fn calls(&self, thread: ThreadId, tool: String) -> Stored<'_, Vec<Item>>;
 
     /// Writes audit records alone, such as those of readers, in one transaction.
     fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()>;

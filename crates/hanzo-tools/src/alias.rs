@@ -88,6 +88,15 @@ fn shell(mut arguments: Map<String, Value>) -> Map<String, Value> {
     arguments
 }
 
+/// Tools that fetch pages for reading turn them into Markdown.
+fn page(mut arguments: Map<String, Value>) -> Map<String, Value> {
+    for unused in ["prompt", "description"] {
+        arguments.shift_remove(unused);
+    }
+    arguments.entry("as").or_insert_with(|| json!("markdown"));
+    arguments
+}
+
 static ALIASES: &[Alias] = &[
     mapped("bash", "proc.exec", shell),
     mapped("shell", "proc.exec", shell),
@@ -148,6 +157,14 @@ static ALIASES: &[Alias] = &[
     mapped("rg", "fs.search_text", grep),
     mapped("fs.grep", "fs.search_text", grep),
     mapped("fs.search", "fs.search_text", grep),
+    alias("http_request", "net.request"),
+    alias("curl", "net.request"),
+    mapped("web_fetch", "net.request", page),
+    mapped("fetch", "net.request", page),
+    alias("download", "net.download"),
+    alias("open_url", "net.open"),
+    alias("dns_lookup", "net.dns"),
+    alias("websocket_connect", "net.websocket"),
 ];
 
 /// Every alias with the canonical `tool.action` it means, for the permission rules to agree with.

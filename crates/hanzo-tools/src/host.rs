@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use hanzo_net::guard::{Lookup, SystemLookup};
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::spawn::Spawner;
@@ -12,6 +13,7 @@ use hanzo_sandbox::paths::Workspace;
 
 use crate::ledger::Ledger;
 use crate::mode::Modes;
+use crate::net::{Browser, Net, NetOptions};
 use crate::proc::{Jobs, ProcOptions};
 use crate::registry::Selection;
 use crate::test::Runs;
@@ -35,6 +37,13 @@ pub struct Host {
     pub jobs: Jobs,
     /// The test runs among them.
     pub runs: Runs,
+    /// Its ways to other machines.
+    pub net: Net,
+    /// Shows pages to the user; `None` when nobody sits at this machine.
+    pub browser: Option<Arc<dyn Browser>>,
+    /// The screen.
+    #[cfg(feature = "ui")]
+    pub ui: crate::ui::Ui,
     /// What was thought.
     pub notes: Notes,
     /// The modes that are active. The gate asks it too, as a [`Narrowing`](hanzo_protocol::narrowing::Narrowing).
@@ -52,6 +61,7 @@ impl Host {
         options: ToolOptions,
     ) -> Self {
         let jobs = Jobs::new(options.proc.jobs.clone());
+        let net = Net::new(&options.net, Arc::new(SystemLookup));
         let modes = Arc::new(Modes::new(workspace.path(), options.modes_dir.clone()));
         Self {
             workspace,
@@ -61,6 +71,10 @@ impl Host {
             options,
             ledger: Ledger::default(),
             jobs,
+            net,
+            browser: None,
+            #[cfg(feature = "ui")]
+            ui: crate::ui::Ui::default(),
             runs: Runs::default(),
             notes: Notes::default(),
             modes,
@@ -86,6 +100,28 @@ impl Host {
         self.outside = Some(outside);
         self
     }
+
+    /// The same host, finding the addresses of other machines with `lookup`.
+    #[must_use]
+    pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
+        self.net = Net::new(&self.options.net, lookup);
+        self
+    }
+
+    /// The same host, with a user who looks at pages in `browser`.
+    #[must_use]
+    pub fn with_browser(mut self, browser: Arc<dyn Browser>) -> Self {
+        self.browser = Some(browser);
+        self
+    }
+
+    /// The same host with another screen.
+    #[cfg(feature = "ui")]
+    #[must_use]
+    pub fn with_ui(mut self, ui: crate::ui::Ui) -> Self {
+        self.ui = ui;
+        self
+    }
 }
 
 impl fmt::Debug for Host {
@@ -102,6 +138,8 @@ pub struct ToolOptions {
     pub data_dir: PathBuf,
     /// How programs are run.
     pub proc: ProcOptions,
+    /// What is reached of the network.
+    pub net: NetOptions,
     /// Where the user keeps modes of their own.
     pub modes_dir: Option<PathBuf>,
 }
@@ -109,6 +147,11 @@ pub struct ToolOptions {
 impl ToolOptions {
     /// The usual choices, with state in `data_dir`.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), proc: ProcOptions::default(), modes_dir: None }
+        Self {
+            data_dir: data_dir.into(),
+            proc: ProcOptions::default(),
+            net: NetOptions::default(),
+            modes_dir: None,
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hanzo_protocol::blob::{BlobError, BlobStore};
+use hanzo_protocol::item::Taint;
 use hanzo_protocol::primitives::ContentHash;
 
 /// Paths remembered; the one seen longest ago is forgotten first.
@@ -19,6 +20,17 @@ pub struct Ledger {
     seen: Mutex<Seen>,
     /// Content on its way to the blob store.
     pending: Arc<Mutex<HashMap<ContentHash, Arc<Vec<u8>>>>>,
+    /// Content that came from elsewhere.
+    tainted: Mutex<HashMap<ContentHash, Taint>>,
+    changes: Mutex<Changes>,
+}
+
+/// Paths whose content the thread found new, in order.
+#[derive(Debug, Default)]
+struct Changes {
+    /// How many there have been.
+    count: u64,
+    latest: VecDeque<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +43,11 @@ impl Ledger {
     /// Remembers that the thread saw `path` with the content `hash`.
     pub fn saw(&self, path: &Path, hash: &ContentHash) {
         let mut seen = lock(&self.seen);
-        if seen.hashes.insert(path.to_owned(), hash.clone()).is_none() {
+        let before = seen.hashes.insert(path.to_owned(), hash.clone());
+        if before.as_ref() != Some(hash) {
+            lock(&self.changes).push(path);
+        }
+        if before.is_none() {
             seen.order.push_back(path.to_owned());
             while seen.order.len() > MAX_PATHS {
                 if let Some(oldest) = seen.order.pop_front() {
@@ -47,6 +63,31 @@ impl Ledger {
         if seen.hashes.remove(path).is_some() {
             seen.order.retain(|known| known != path);
         }
+        lock(&self.changes).push(path);
+    }
+
+    /// The paths the thread read, wrote or removed since there were `count` such events, and how many there are now. Of very
+    /// many only the latest are known.
+    pub fn changed_since(&self, count: u64) -> (u64, Vec<PathBuf>) {
+        let changes = lock(&self.changes);
+        let new = usize::try_from(changes.count.saturating_sub(count)).unwrap_or(usize::MAX);
+        let skip = changes.latest.len().saturating_sub(new);
+        (changes.count, changes.latest.iter().skip(skip).cloned().collect())
+    }
+
+    /// Remembers that content came from elsewhere: reading it later, under a ref or as a file, brings it in again.
+    pub fn taint(&self, hash: &ContentHash, taint: Taint) {
+        lock(&self.tainted).insert(hash.clone(), taint);
+    }
+
+    /// Where content came from, if from elsewhere.
+    pub fn taint_of(&self, hash: &ContentHash) -> Option<Taint> {
+        lock(&self.tainted).get(hash).copied()
+    }
+
+    /// Where what the thread last saw at `path` came from, if from elsewhere.
+    pub fn taint_at(&self, path: &Path) -> Option<Taint> {
+        self.last_seen(path).and_then(|hash| self.taint_of(&hash))
     }
 
     /// The hash the thread last saw at `path`.
@@ -81,6 +122,16 @@ impl Ledger {
         match pending {
             Some(content) => Ok(Some(content.to_vec())),
             None => blobs.get(hash).await,
+        }
+    }
+}
+
+impl Changes {
+    fn push(&mut self, path: &Path) {
+        self.count += 1;
+        self.latest.push_back(path.to_owned());
+        if self.latest.len() > MAX_PATHS {
+            self.latest.pop_front();
         }
     }
 }

@@ -12,11 +12,15 @@ use crate::host::Host;
 const BUILT_IN: &[fn() -> ToolBuilder] = &[
     crate::fs::tool,
     crate::proc::tool,
+    crate::code::tool,
     crate::vcs::tool,
     crate::test::tool,
     crate::ws::tool,
     crate::think::tool,
     crate::mode::tool,
+    crate::net::tool,
+    #[cfg(feature = "ui")]
+    crate::ui::tool,
 ];
 
 /// The tools a model is shown unless `enabled` says which. The others can be called, and cost nothing in every request.

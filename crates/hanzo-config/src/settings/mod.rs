@@ -175,6 +175,8 @@ pub struct Tools {
     pub bash_timeout_seconds: u32,
     /// The shell that runs commands.
     pub shell: Shell,
+    /// What the `net` tool reaches.
+    pub net: NetTool,
 }
 
 impl Default for Tools {
@@ -187,6 +189,7 @@ impl Default for Tools {
             background_after_seconds: 45,
             bash_timeout_seconds: 120,
             shell: Shell::default(),
+            net: NetTool::default(),
         }
     }
 }
@@ -201,6 +204,23 @@ pub enum ToolProfile {
     Unified,
     /// `read_file`, `edit_file`, `bash`, `grep`, …
     Classic,
+}
+
+/// What the `net` tool reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct NetTool {
+    /// Hosts that callers from elsewhere may reach although they are private: names, `*.domain`, addresses, `10.0.0.0/8`.
+    pub private_hosts: Vec<String>,
+    /// Whether pages may be opened in the browser of a user who is there.
+    pub browser: bool,
+}
+
+impl Default for NetTool {
+    fn default() -> Self {
+        Self { private_hosts: Vec::new(), browser: true }
+    }
 }
 
 /// The shell that runs commands.

@@ -189,7 +189,7 @@ pub struct Limits {
     pub open_files: Option<u64>,
 }
 
-/// A program run before or after tool calls.
+/// A program run before or after tool calls, or while a person is asked about one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Hook {
@@ -225,6 +225,8 @@ pub enum HookEvent {
     PreToolUse,
     /// After the tool has run. Failures never block.
     PostToolUse,
+    /// While a person is being asked about a call, so that they can be told. The answer does not wait for it.
+    Notification,
 }
 
 /// What a failing hook means.

@@ -28,6 +28,9 @@ pub struct McpServer {
     /// Believe what the server says about its tools (`readOnlyHint`).
     #[serde(default)]
     pub trusted: bool,
+    /// Connect also when the host name in `url` stands for an address of this machine or of a private network.
+    #[serde(default)]
+    pub allow_private: bool,
 }
 
 fn thirty() -> u64 {

@@ -176,6 +176,13 @@ fn things_that_are_not_a_readable_file_are_errors() {
     let just_fits = " ".repeat(usize::try_from(MAX_FILE_SIZE).unwrap());
     World::new().project(&just_fits).load();
 
+    // Where there is no `.mcp.json`, a sandbox that runs in the workspace holds its place with an empty directory.
+    let world = World::new();
+    std::fs::create_dir(world.workspace.join(".mcp.json")).unwrap();
+    world.load();
+    std::fs::write(world.workspace.join(".mcp.json/x"), "").unwrap();
+    assert!(matches!(world.error(), ConfigError::NotAFile { .. }));
+
     // A file where the directory should be is no settings at all.
     let world = World::new();
     std::fs::remove_dir(world.workspace.join(".hanzo")).unwrap();
@@ -283,7 +290,7 @@ proptest! {
             "providers.p", "providers.p.price", "providers.p.extra", "providers.p.headers", "mcp_servers", "mcp_servers.s",
             "mcp_servers.s.env", "mcp_servers.s.command", "mcp_servers.s.transport", "plugins", "permissions",
             "permissions.rules", "permissions.allow", "hooks", "sandbox.limits", "sandbox.allow_write", "a2a.external_agents",
-            "bridge", "env", "tools.shell", "skills.paths",
+            "bridge", "env", "tools.shell", "tools.net", "skills.paths",
         ]),
         value in values(),
     ) {

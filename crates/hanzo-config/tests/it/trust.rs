@@ -52,6 +52,8 @@ max_steps = 4
 paths = ["skills", "../outside"]
 [tools.shell]
 path = "./evil-shell"
+[tools.net]
+private_hosts = ["*"]
 [env]
 PATH_EXTRA = "x"
 "#;
@@ -81,6 +83,7 @@ fn an_untrusted_workspace_runs_nothing_and_loosens_nothing() {
     assert_eq!(settings.a2a, hanzo_config::A2a::default());
     assert_eq!(settings.bridge, hanzo_config::Bridge::default());
     assert_eq!(settings.tools.shell.path, None);
+    assert!(settings.tools.net.private_hosts.is_empty());
     assert_eq!(settings.agent.system_prompt_file, None);
     assert!(settings.env.is_empty());
     assert_eq!(settings.model, None);
@@ -147,6 +150,7 @@ fn everything_left_out_is_listed_with_key_place_and_reason() {
             "sandbox.network",
             "sandbox.workspace_root",
             "skills.paths[1]",
+            "tools.net",
             "tools.shell",
         ]
     );

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+mod mcp;
 mod run;
 mod serve;
 
+pub use mcp::{McpAddArgs, McpCommand, McpScope, McpTransport};
 pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
 pub use serve::{McpCli, McpProgramCommand, ServeArgs};
 
@@ -122,6 +124,13 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
 
+    /// Say which workspaces you trust, and with what
+    ///
+    /// What a repository brings along that would run something, send something somewhere or loosen a rule is ignored until its
+    /// workspace is trusted, and again when it changes.
+    #[command(subcommand)]
+    Trust(TrustCommand),
+
     /// Ask what the policy says about a tool call
     #[command(subcommand)]
     Permissions(PermissionsCommand),
@@ -152,11 +161,12 @@ pub enum Command {
         command: Vec<OsString>,
     },
 
-    /// Serve our tools and agents to other programs over MCP
+    /// Serve our tools and agents to other programs over MCP, or manage the servers whose tools the agent can call
     ///
-    /// Without `--http` the client is at standard input and output. Every call goes through the policy as one of somebody from
-    /// elsewhere: the workspace alone can be read, and the agent's capabilities bound it. Consent is asked of the person at the
-    /// client where the client can ask them; otherwise what stays in the sandbox runs and the rest is refused.
+    /// Without a command it serves: at standard input and output, or with `--http` at an address. Every call goes through the
+    /// policy as one of somebody from elsewhere: the workspace alone can be read, and the agent's capabilities bound it. Consent
+    /// is asked of the person at the client where the client can ask them; otherwise what stays in the sandbox runs and the rest
+    /// is refused.
     Mcp(McpArgs),
 
     /// Check that everything is in order: settings, sandbox, git
@@ -182,7 +192,11 @@ pub enum Command {
 
 /// What `mcp` does.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct McpArgs {
+    /// What to do about other people's servers; absent, this program is the server.
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
     /// How to serve.
     #[command(flatten)]
     pub serve: ServeArgs,
@@ -307,6 +321,29 @@ pub enum ConfigCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+/// The commands about trust.
+#[derive(Debug, Subcommand)]
+pub enum TrustCommand {
+    /// List the workspaces you trust, and whether they are still as they were
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Trust this workspace with the settings it has now, which are printed
+    Add {
+        /// Another workspace
+        workspace: Option<PathBuf>,
+    },
+
+    /// Trust this workspace no longer
+    Remove {
+        /// Another workspace
+        workspace: Option<PathBuf>,
     },
 }
 

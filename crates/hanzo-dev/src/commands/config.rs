@@ -1,6 +1,6 @@
 //! `hanzo-dev config`: the settings in force and where they come from.
 
-use hanzo_config::{LoadedConfig, Trust, settings_files};
+use hanzo_config::{LoadedConfig, settings_files};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, Global};
@@ -75,7 +75,7 @@ fn without_nulls(value: Value) -> Value {
 
 fn paths(global: &Global, json: bool, printer: &mut Printer) -> Result<(), Failure> {
     // Reads no file, so that it also helps to find one that is broken.
-    let files = settings_files(&settings::inputs(global, Trust::Untrusted)?);
+    let files = settings_files(&settings::inputs(global, settings::trust(false))?);
     if json {
         let entry = |file: &hanzo_config::TierFile| json!({"tier": file.tier.to_string(), "path": file.path, "present": file.present});
         return printer.json(&files.iter().map(entry).collect::<Vec<_>>());

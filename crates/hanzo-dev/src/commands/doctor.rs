@@ -2,14 +2,16 @@
 
 use std::process::{Command, ExitCode};
 
-use hanzo_config::Trust;
+use hanzo_config::{LoadInputs, Trust};
 use hanzo_sandbox::jail::{Level, probe};
 use serde::Serialize;
 
 use crate::cli::Global;
+use crate::commands::trust::{Standing, standing};
 use crate::commands::{sandbox, settings};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
+use crate::root::trust::{Remembered, TrustFile};
 use crate::sandbox::{Overrides, jail_config};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,7 +31,7 @@ struct Check {
 
 /// Checks everything, and fails when something is broken.
 pub fn run(global: &Global, json: bool, printer: &mut Printer) -> Result<ExitCode, Failure> {
-    let checks = [program(), settings_files(global), jail(global), git()];
+    let checks = [program(), settings_files(global), trust(global), jail(global), git()];
     if json {
         printer.json(&checks)?;
     } else {
@@ -60,7 +62,7 @@ fn program() -> Check {
 
 fn settings_files(global: &Global) -> Check {
     let check = |state, details| Check { name: "settings", state, details };
-    let inputs = match settings::inputs(global, Trust::Untrusted) {
+    let inputs = match settings::inputs(global, settings::trust(false)) {
         Ok(inputs) => inputs,
         Err(failure) => return check(State::Error, vec![failure.to_string()]),
     };
@@ -74,6 +76,7 @@ fn settings_files(global: &Global) -> Check {
             let notes: Vec<String> = notes.chain(config.disabled().iter().map(ToString::to_string)).collect();
             let state = if notes.is_empty() { State::Ok } else { State::Warning };
             details.extend(notes);
+            details.extend(settings::trust_hint(&inputs, &config));
             if details.is_empty() {
                 details.push(
                     "no file is there; every value is the default (`hanzo-dev setup` writes one)".to_owned(),
@@ -84,9 +87,31 @@ fn settings_files(global: &Global) -> Check {
     }
 }
 
+/// What the user has said about this workspace.
+fn trust(global: &Global) -> Check {
+    let check = |state, detail: String| Check { name: "trust", state, details: vec![detail] };
+    let inputs: LoadInputs = match settings::inputs(global, settings::trust(false)) {
+        Ok(inputs) => inputs,
+        Err(failure) => return check(State::Error, failure.to_string()),
+    };
+    if let Remembered::Broken { path, reason } = TrustFile::new(inputs.clone()).remembered() {
+        let text = format!("{} cannot be read, so that no workspace is trusted: {reason}", path.display());
+        return check(State::Warning, text);
+    }
+    let workspace = inputs.workspace_root.display().to_string();
+    let Trust::Remembered(digest) = &inputs.trust else {
+        return check(State::Ok, format!("{workspace} is not trusted: what it brings along is not run"));
+    };
+    if standing(&inputs, &inputs.workspace_root, digest.as_str()) == Standing::Trusted {
+        return check(State::Ok, format!("{workspace} is trusted"));
+    }
+    let text = format!("{workspace} was trusted, and its settings have changed since: they wait again");
+    check(State::Warning, text)
+}
+
 fn jail(global: &Global) -> Check {
     let check = |state, details| Check { name: "sandbox", state, details };
-    let config = settings::inputs(global, Trust::Untrusted).and_then(|inputs| {
+    let config = settings::inputs(global, settings::trust(false)).and_then(|inputs| {
         let loaded = hanzo_config::load(&inputs).map_err(|error| settings::failure(Exit::Config, &error))?;
         jail_config(&loaded.settings().sandbox, &inputs, &Overrides::default())
     });

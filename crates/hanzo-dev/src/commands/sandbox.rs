@@ -97,7 +97,7 @@ fn container() -> Option<String> {
 pub fn load(global: &Global, overrides: &Overrides, printer: &mut Printer) -> Result<JailConfig, Failure> {
     // The jail of the command line is the user's own doing; a workspace cannot loosen it before it is trusted.
     let trust = settings::trust(false);
-    let inputs = settings::inputs(global, trust.clone())?;
+    let inputs = settings::inputs(global, trust)?;
     let config = settings::load(global, trust, printer)?;
     jail_config(&config.settings().sandbox, &inputs, overrides)
 }

@@ -13,10 +13,8 @@ use crate::commands::settings;
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
 use crate::root::models::ModelNeed;
-use crate::root::{self, Keep, Root, RootOptions, signals};
+use crate::root::{self, Keep, Root, RootOptions, mcp, signals};
 
-/// How many agents stand above this process.
-const DEPTH: &str = "HANZO_MCP_DEPTH";
 /// What HTTP clients have to show.
 const TOKEN: &str = "HANZO_MCP_TOKEN";
 
@@ -72,8 +70,8 @@ fn options(inputs: &LoadInputs, data: &Path, args: &ServeArgs) -> ServerOptions 
     let mut options = ServerOptions::new(&inputs.workspace_root);
     options.agent.clone_from(&args.agent);
     options.posture = args.posture.map(Into::into);
-    options.depth = inputs.environment.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0);
+    options.depth = mcp::depth(&inputs.environment);
     options.contexts = Some(data.join("contexts"));
-    options.version = env!("HANZO_DEV_VERSION").to_owned();
+    env!("HANZO_DEV_VERSION").clone_into(&mut options.version);
     options
 }

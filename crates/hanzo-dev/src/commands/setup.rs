@@ -3,7 +3,7 @@
 mod file;
 mod probe;
 
-use hanzo_config::{LoadInputs, Tier, Trust, ignore_local_tier, settings_files, write_default};
+use hanzo_config::{LoadInputs, Tier, ignore_local_tier, settings_files, write_default};
 use hanzo_providers::presets::{self, Preset};
 
 use crate::cli::Global;
@@ -45,7 +45,7 @@ pub fn run(global: &Global, wanted: &Wanted<'_>, printer: &mut Printer) -> Resul
         (true, false) => Tier::Project,
         (false, false) => Tier::User,
     };
-    let inputs = settings::inputs(global, Trust::Untrusted)?;
+    let inputs = settings::inputs(global, settings::trust(false))?;
     let Some(file) = settings_files(&inputs).into_iter().find(|file| file.tier == tier) else {
         let text = "nothing says where your settings belong\n\nhint: set `HOME`, or `HANZO_CONFIG_DIR`";
         return Err(Failure::message(Exit::Config, text));

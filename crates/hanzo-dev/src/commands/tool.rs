@@ -12,6 +12,7 @@ use hanzo_protocol::tool::ToolResult;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Global;
+use crate::commands::settings;
 use crate::commands::with_engine::{call, open};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
@@ -57,7 +58,11 @@ async fn in_thread(
         (Some((tool, action)), None) => (tool, Some(action)),
         _ => (tool, wanted.action),
     };
-    arguments.insert("action".to_owned(), json!(action.unwrap_or("help")));
+    // Arguments without an action are a call too: they may name it, and `read_file` and its like have none.
+    let explains = action.is_none() && wanted.json.is_none();
+    if let Some(action) = action.or(explains.then_some("help")) {
+        arguments.insert("action".to_owned(), json!(action));
+    }
     let request = ToolCallRequest {
         thread_id: thread.id,
         tool: tool.to_owned(),
@@ -67,10 +72,19 @@ async fn in_thread(
     let Response::ToolCall(result) = call(root, Request::ToolCall(request)).await? else {
         return Err(Failure::message(Exit::Failure, "the engine answered another question"));
     };
-    match (&result.envelope, action) {
-        (_, None) if !result.is_error => printer.line(result.output.trim_end())?,
-        (Some(envelope), _) => printer.json(envelope)?,
-        (None, _) => printer.json(&result)?,
+    if explains && !result.is_error {
+        printer.line(result.output.trim_end())?;
+        return Ok(Exit::Ok);
+    }
+    if explains && let Some(known) = listed(root, &thread).await?.iter().find(|known| known["name"] == tool) {
+        // A tool without a manual: what a model is told of it is all there is.
+        printer.line(known["description"].as_str().unwrap_or_default())?;
+        printer.json(&known["parameters"])?;
+        return Ok(Exit::Ok);
+    }
+    match &result.envelope {
+        Some(envelope) => printer.json(envelope)?,
+        None => printer.json(&result)?,
     }
     Ok(exit(&result))
 }
@@ -87,7 +101,7 @@ fn exit(result: &ToolResult) -> Exit {
 }
 
 async fn start(root: &Root, global: &Global, posture: Option<Posture>) -> Result<ThreadSummary, Failure> {
-    let workspace = crate::commands::settings::inputs(global, hanzo_config::Trust::Untrusted)?.workspace_root;
+    let workspace = settings::inputs(global, settings::trust(false))?.workspace_root;
     let options = ThreadOptions { posture, attendance: Attendance::Headless, ..ThreadOptions::default() };
     let request = Request::ThreadStart(ThreadStart { workspace, agent: None, ephemeral: true, options });
     match call(root, request).await? {
@@ -96,18 +110,24 @@ async fn start(root: &Root, global: &Global, posture: Option<Posture>) -> Result
     }
 }
 
-async fn list(root: &Root, thread: &ThreadSummary, printer: &mut Printer) -> Result<Exit, Failure> {
+/// The tools a model is told of.
+async fn listed(root: &Root, thread: &ThreadSummary) -> Result<Vec<Value>, Failure> {
     let list = List { kind: ListKind::Tools, thread_id: Some(thread.id) };
-    let Response::List(listed) = call(root, Request::List(list)).await? else {
-        return Err(Failure::message(Exit::Failure, "the engine answered another question"));
-    };
-    for tool in &listed.entries {
+    match call(root, Request::List(list)).await? {
+        Response::List(listed) => Ok(listed.entries),
+        _ => Err(Failure::message(Exit::Failure, "the engine answered another question")),
+    }
+}
+
+async fn list(root: &Root, thread: &ThreadSummary, printer: &mut Printer) -> Result<Exit, Failure> {
+    for tool in &listed(root, thread).await? {
         let name = tool["name"].as_str().unwrap_or_default();
         let about = tool["description"].as_str().unwrap_or_default();
         let about =
             about.split_inclusive(['.', '\n']).next().unwrap_or_default().trim_end_matches(['.', '\n']);
         printer.line(&format!("{name:<6}  {about}"))?;
     }
+    printer.note("these are shown to a model; `hanzo-dev tool ws` is the manual of all that can be called");
     Ok(Exit::Ok)
 }
 

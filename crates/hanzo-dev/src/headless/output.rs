@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use hanzo_protocol::event::{Event, EventContent};
-use hanzo_protocol::item::{ItemContent, NoticeLevel, ToolCallStatus};
+use hanzo_protocol::item::{BreakReason, ItemContent, NoticeLevel, ToolCallStatus};
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
@@ -144,6 +144,11 @@ impl Output {
                 }
                 ItemContent::AgentMessage { text } => self.said = Some(text.clone()),
                 ItemContent::Notice { level, text } => self.level(*level, text),
+                ItemContent::PrefixBreak { reason } if self.verbosity >= Verbosity::Progress => {
+                    if let Some(words) = changed(*reason) {
+                        self.say(&format!("{words}, so the vendor's cache starts anew"));
+                    }
+                }
                 ItemContent::Compaction { folded, tokens_saved, .. }
                     if self.verbosity >= Verbosity::Progress =>
                 {
@@ -182,6 +187,18 @@ impl Output {
     }
 }
 
+/// Why the prompt begins differently, in words; a fold tells of itself.
+fn changed(reason: BreakReason) -> Option<&'static str> {
+    Some(match reason {
+        BreakReason::Compaction => return None,
+        BreakReason::ModelSwitch => "another model goes on",
+        BreakReason::ToolListChanged => "the tools have changed",
+        BreakReason::InstructionsChanged => "the instructions have changed",
+        BreakReason::SettingsChanged => "the settings of requests have changed",
+        BreakReason::Rewind => "the conversation was taken back",
+    })
+}
+
 fn totals(result: &RunResult) -> String {
     let usage = &result.usage;
     let input = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
@@ -192,6 +209,11 @@ fn totals(result: &RunResult) -> String {
     ];
     if let (Some(share), true) = ((usage.cache_read_input_tokens * 100).checked_div(input), input > 0) {
         parts.push(format!("{share} % from the cache"));
+    }
+    match result.prefix_breaks {
+        0 => {}
+        1 => parts.push("1 prefix break".to_owned()),
+        breaks => parts.push(format!("{breaks} prefix breaks")),
     }
     if let Some(cost) = result.total_cost_usd {
         parts.push(super::cost(cost.max(0.0)).to_string());

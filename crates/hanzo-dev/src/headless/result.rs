@@ -36,6 +36,8 @@ pub struct RunResult {
     pub total_cost_usd: Option<f64>,
     /// Calls that were refused because nobody could be asked.
     pub refused: u32,
+    /// Requests that did not begin with the one before, so that the vendor's cache could not help.
+    pub prefix_breaks: u32,
     /// The answer as the schema wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
@@ -83,6 +85,7 @@ pub struct Tally {
     usage: Usage,
     cost: Option<Cost>,
     refused: u32,
+    prefix_breaks: u32,
     /// Whether a call succeeded after the last one that was refused.
     recovered: bool,
 }
@@ -98,6 +101,7 @@ impl Default for Tally {
             usage: Usage::default(),
             cost: None,
             refused: 0,
+            prefix_breaks: 0,
             recovered: true,
         }
     }
@@ -125,6 +129,7 @@ impl Tally {
                 self.steps += summary.steps;
                 self.usage += summary.usage;
                 self.refused += summary.refused;
+                self.prefix_breaks += summary.prefix_breaks;
                 self.cost = match (self.cost, summary.cost) {
                     (Some(before), Some(more)) => Some(before + more),
                     (before, more) => before.or(more),
@@ -160,6 +165,7 @@ impl Tally {
             usage: self.usage.into(),
             total_cost_usd: self.cost.map(Cost::usd),
             refused: self.refused,
+            prefix_breaks: self.prefix_breaks,
             structured_output: self.structured.clone(),
             error: error.or_else(|| words(exit).map(str::to_owned)),
             exit_code: exit.code(),

@@ -11,9 +11,13 @@ use hanzo_config::{
 };
 use hanzo_engine::agents::{AgentError, Catalog, DEFAULT_AGENT, ProjectTrust};
 use hanzo_engine::capability::Capabilities;
-use hanzo_engine::parts::{NoMcpServers, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts};
+use hanzo_engine::commands::CommandSource;
+use hanzo_engine::parts::{
+    Models, OpenThread, Places, SandboxState, ThreadFactory, ThreadParts, ToolChanges,
+};
+use hanzo_engine::references::ResourceReader;
 use hanzo_protocol::BoxFuture;
-use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::engine::{Attendance, EngineError, EngineErrorKind};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::roles::ApiClient;
@@ -28,9 +32,11 @@ use hanzo_tools::registry::{Names, tool_names};
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
+use super::browser::DesktopBrowser;
 use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::jobs::HostJobs;
+use super::mcp;
 use super::models::{Catalogue, Failures, ModelNeed, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
@@ -57,6 +63,8 @@ pub struct Factory {
     pub failures: Failures,
     /// Whether there has to be a model.
     pub models: ModelNeed,
+    /// The MCP servers of each workspace.
+    pub mcp: Arc<mcp::Servers>,
     /// What confines the threads that were opened.
     pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
 }
@@ -87,7 +95,8 @@ impl Factory {
         let policy = policy_from_settings(&config)?;
         let confined = Self::confine(settings, &inputs)?;
         let workspace = self.workspace(&inputs, settings, &confined)?;
-        let host = self.host(settings, &inputs, &workspace, &confined);
+        let browser = browser(&request, settings, &inputs);
+        let host = self.host(settings, &inputs, &workspace, &confined, browser);
         let trust = project_trust(&inputs, &config);
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
@@ -108,15 +117,29 @@ impl Factory {
             Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
             Keep::Nothing => None,
         };
+        let own = toolset(&host, &selection);
+        // A client of ours has servers of its own, and reaches those of the settings through the agents it calls.
+        let manager = match (request.caller, request.parent) {
+            (ToolCaller::Remote, None) => None,
+            _ => self.mcp.of(settings, &inputs, &self.data)?,
+        };
+        let seen = manager.as_ref().map(|manager| manager.revision());
+        let tools = manager.as_ref().map_or_else(|| own.clone(), |manager| mcp::join(&own, manager));
+        let models: Arc<dyn Models> = Arc::new(self.catalogue(&config, &inputs));
+        if manager.is_some() {
+            self.mcp.remember(request.thread, &models);
+        }
         let user_file = settings_files(&inputs).into_iter().find(|file| file.tier == Tier::User);
         let mut sandboxes = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         sandboxes.insert(request.thread, Arc::clone(&confined.state));
         Ok(ThreadParts {
             settings: Arc::new(settings.clone()),
             policy,
-            models: Arc::new(self.catalogue(&config, &inputs)),
-            tools: toolset(&host, &selection),
-            tool_changes: None,
+            models,
+            tools,
+            tool_changes: manager.as_ref().zip(seen).map(|(manager, seen)| {
+                Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen)) as Arc<dyn ToolChanges>
+            }),
             sandbox: confined.state,
             narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
@@ -128,10 +151,15 @@ impl Factory {
             },
             workspace,
             trust,
-            resources: None,
-            commands: Vec::new(),
+            resources: manager
+                .as_ref()
+                .map(|manager| Arc::new(mcp::Resources(Arc::clone(manager))) as Arc<dyn ResourceReader>),
+            commands: manager
+                .iter()
+                .map(|manager| Arc::new(mcp::Prompts(Arc::clone(manager))) as Arc<dyn CommandSource>)
+                .collect(),
             jobs: Arc::new(HostJobs(Arc::downgrade(&host))),
-            mcp_servers: Arc::new(NoMcpServers),
+            mcp_servers: Arc::new(mcp::Listed { manager, disabled: mcp::disabled(settings) }),
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
@@ -187,17 +215,23 @@ impl Factory {
         inputs: &LoadInputs,
         workspace: &Arc<Workspace>,
         confined: &Confined,
+        browser: Option<DesktopBrowser>,
     ) -> Arc<Host> {
         let mut options = ToolOptions::new(self.data.join("tools"));
         options.proc = proc_options(&settings.tools);
+        options.net.private_hosts.clone_from(&settings.tools.net.private_hosts);
         options.modes_dir = inputs.config_dir.as_ref().map(|config| config.join("modes"));
-        let host = Host::new(
+        let mut host = Host::new(
             Arc::clone(workspace),
             Arc::clone(&confined.spawner),
             Arc::new(self.blobs.clone()),
             options,
-        );
-        Arc::new(host.with_outside(Arc::clone(&confined.outside)))
+        )
+        .with_outside(Arc::clone(&confined.outside));
+        if let Some(browser) = browser {
+            host = host.with_browser(Arc::new(browser));
+        }
+        Arc::new(host)
     }
 }
 
@@ -210,6 +244,17 @@ fn selection(settings: &Settings) -> Selection {
             _ => Profile::Unified,
         },
         names: if settings.tools.strict { Names::Strict } else { Names::WithAliases },
+    }
+}
+
+/// The browser for a thread: only where somebody sits who sees it.
+fn browser(request: &OpenThread<'_>, settings: &Settings, inputs: &LoadInputs) -> Option<DesktopBrowser> {
+    let somebody_is_there =
+        request.caller == ToolCaller::Local && request.options.attendance == Attendance::Attended;
+    if somebody_is_there && settings.tools.net.browser {
+        DesktopBrowser::find(&inputs.environment)
+    } else {
+        None
     }
 }
 

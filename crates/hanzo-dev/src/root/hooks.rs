@@ -69,3 +69,29 @@ fn capture(output: Option<File>, most: usize) -> Captured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hanzo_config::{Environment, LoadInputs};
+    use hanzo_hooks::{HookEvent, Notice};
+    use hanzo_testkit::plain_spawner::PlainSpawner;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_notification_hook_of_the_settings_is_run_and_told_what_is_asked() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join(".config/hanzo");
+        std::fs::create_dir_all(&directory).unwrap();
+        let hook = "[[hooks]]\nevent = 'notification'\ncommand = 'printf \"%s: %s\" \"$HANZO_TOOL_NAME\" \"$HANZO_SUMMARY\" > told'\ntool_pattern = 'fs.*'\n";
+        std::fs::write(directory.join("settings.toml"), hook).unwrap();
+        let environment: Environment = [("HOME", home.path().to_str().unwrap())].into_iter().collect();
+        let config = hanzo_config::load(&LoadInputs::new(home.path(), environment)).unwrap();
+        let hooks = hooks(config.settings(), Arc::new(PlainSpawner::new(home.path())));
+        assert!(hooks.has(HookEvent::Notification) && !hooks.has(HookEvent::PreToolUse));
+        let notice =
+            Notice { tool: "fs.write", aliases: Vec::new(), session: "s", summary: Some("write a.txt") };
+        assert_eq!(hooks.notify(&notice).await, []);
+        assert_eq!(std::fs::read_to_string(home.path().join("told")).unwrap(), "fs.write: write a.txt");
+    }
+}

@@ -1,15 +1,18 @@
 //! The composition root: the one place that names the engine, the store, the providers, the tools and the sandbox together.
 
+mod browser;
 mod factory;
 mod hooks;
 mod jail;
 mod jobs;
+pub mod mcp;
+mod mcp_asks;
 pub mod models;
 mod outside;
 mod rules;
 mod runtime;
 pub mod signals;
-mod trust;
+pub mod trust;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,6 +27,7 @@ use hanzo_protocol::roles::ApiClient;
 use hanzo_store::{FileBlobs, OpenOptions, SqliteStore, Store};
 
 pub use models::Wrap;
+pub(crate) use rules::edit;
 pub use rules::write_private;
 pub use runtime::block_on;
 
@@ -106,6 +110,7 @@ impl Root {
             instead: options.instead,
             failures,
             models: need,
+            mcp: Arc::default(),
             sandboxes: Mutex::new(HashMap::new()),
         });
         let engine = Engine::new(EngineParts {
@@ -115,6 +120,7 @@ impl Root {
             trust: Arc::new(TrustFile::new(options.inputs)),
             program: options.program.to_owned(),
         });
+        factory.mcp.connect(&engine);
         Ok(Self { engine, factory, store, notices, _scratch: scratch })
     }
 
@@ -157,11 +163,12 @@ impl Root {
     /// long enough, spends in the background of a turn.
     pub async fn close(self) {
         self.engine.shutdown().await;
+        self.factory.mcp.shutdown().await;
         std::mem::forget(self.store);
     }
 }
 
-/// Where threads are kept.
+/// Where threads are kept, and what else outlives the process.
 pub(crate) fn data_dir(inputs: &LoadInputs) -> Result<PathBuf, Failure> {
     user_data_dir(&inputs.environment, Platform::current()).ok_or_else(|| {
         let text =

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_config::{LoadedConfig, ModelError, ModelRef, Provider, first_usable_model, resolve_model};
-use hanzo_engine::parts::{Model, ModelInfo, Models};
+use hanzo_engine::parts::{Model, ModelInfo, Models, Retry, RetryListener};
 use hanzo_protocol::BoxStream;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
 use hanzo_protocol::message::{ApiError, ApiErrorKind, ModelRequest, StreamEvent};
 use hanzo_protocol::roles::ApiClient;
 use hanzo_providers::presets::{self, Preset};
-use hanzo_providers::{ApiKey, ProviderConfig, Registry};
+use hanzo_providers::{ApiKey, ProviderConfig, Registry, RetryNotice, RetryObserver};
 use serde_json::{Map, json};
 
 use crate::exit::{Exit, Failure};
@@ -44,6 +44,8 @@ pub struct Catalogue {
     instead: Option<Arc<dyn ApiClient>>,
     need: ModelNeed,
     clients: Mutex<HashMap<String, Arc<dyn ApiClient>>>,
+    /// Who is told when a request is sent again, once somebody wants to know.
+    listener: Arc<Mutex<Option<RetryListener>>>,
 }
 
 impl Catalogue {
@@ -72,6 +74,7 @@ impl Catalogue {
             instead,
             need: ModelNeed::Required,
             clients: Mutex::default(),
+            listener: Arc::default(),
         }
     }
 
@@ -190,6 +193,7 @@ impl Catalogue {
             .map(|(name, value)| (name.clone(), ApiKey::new(value.expose())))
             .collect();
         config.extra = provider.extra.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
+        config.observer = Some(self.observer());
         if let Some(preset) = presets::find(&provider.name).filter(|preset| preset.kind == provider.kind) {
             config = config.with_preset(preset);
         }
@@ -197,6 +201,25 @@ impl Catalogue {
         let client = (self.wrap)(client);
         clients.insert(provider.name.clone(), Arc::clone(&client));
         Ok(client)
+    }
+
+    /// Passes on to the listener of the moment when a client sends a request again.
+    fn observer(&self) -> Arc<dyn RetryObserver> {
+        let listener = Arc::clone(&self.listener);
+        Arc::new(move |notice: &RetryNotice<'_>| {
+            let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(listener) = listener {
+                listener(&Retry {
+                    provider: notice.provider,
+                    model: notice.model,
+                    // The first request was an attempt as well.
+                    attempt: notice.retry + 1,
+                    attempts: notice.max_retries + 1,
+                    delay: notice.delay,
+                    error: notice.error,
+                });
+            }
+        })
     }
 
     fn model(&self, reference: Option<&str>) -> Result<Model, Failure> {
@@ -280,6 +303,10 @@ impl Models for Catalogue {
             *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
             error
         })
+    }
+
+    fn on_retry(&self, listener: RetryListener) {
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
     fn list(&self) -> Vec<ModelInfo> {

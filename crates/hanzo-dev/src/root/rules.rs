@@ -33,20 +33,28 @@ impl RuleSaver for SettingsRules {
 
 /// Adds `rule` to `permissions.allow` of `file`, which is made when it is missing.
 fn add_rule(file: &Path, rule: &str) -> Result<(), String> {
-    let failed =
-        |what: &str, error: &dyn std::fmt::Display| format!("cannot {what} {}: {error}", file.display());
     if file.extension().is_some_and(|ending| ending == "json") {
         return Err(format!(
             "add {rule:?} to `permissions.allow` in {} yourself: it is JSON",
             file.display()
         ));
     }
+    edit(file, |text| with_rule(text, rule))
+}
+
+/// Writes what `change` makes of a settings file, which is made when it is missing, whole or not at all. `None` leaves it alone.
+pub(crate) fn edit(
+    file: &Path,
+    change: impl FnOnce(&str) -> Result<Option<String>, String>,
+) -> Result<(), String> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| format!("cannot {what} {}: {error}", file.display());
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed("read", &error)),
     };
-    let Some(changed) = with_rule(&text, rule).map_err(|error| failed("change", &error))? else {
+    let Some(changed) = change(&text).map_err(|error| failed("change", &error))? else {
         return Ok(());
     };
     let directory = file.parent().unwrap_or(Path::new("."));

@@ -2,6 +2,7 @@
 //! an agent runs can write.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hanzo_config::{LoadInputs, Trust, TrustDigest};
@@ -11,8 +12,19 @@ use hanzo_protocol::engine::{EngineError, EngineErrorKind, WorkspaceTrust};
 
 use super::rules::write_private;
 
-/// Workspaces and the digest of what was trusted in each.
-type Remembered = BTreeMap<PathBuf, String>;
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remembered {
+    /// The trusted workspaces, and the digest of what was trusted in each; empty where nothing needed it.
+    Workspaces(BTreeMap<PathBuf, String>),
+    /// It cannot be read, so nobody is trusted.
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
 
 /// The file of trusted workspaces.
 pub struct TrustFile {
@@ -27,15 +39,35 @@ impl TrustFile {
 
     /// What is remembered about `workspace`.
     pub fn trust(&self, workspace: &Path) -> Trust {
-        let digest = self.path().and_then(|path| read(&path)).and_then(|mut all| all.remove(workspace));
+        let digest = match self.remembered() {
+            Remembered::Workspaces(mut all) => all.remove(workspace),
+            Remembered::Broken { .. } => None,
+        };
         digest.map_or(Trust::Untrusted, |digest| Trust::Remembered(TrustDigest::remembered(digest)))
+    }
+
+    /// All that is remembered.
+    pub fn remembered(&self) -> Remembered {
+        let Some(path) = self.path() else { return Remembered::Workspaces(BTreeMap::new()) };
+        let read = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Remembered::Workspaces(BTreeMap::new());
+            }
+            Err(error) => Err(error.to_string()),
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+        };
+        match read {
+            Ok(all) => Remembered::Workspaces(all),
+            Err(reason) => Remembered::Broken { path, reason },
+        }
     }
 
     fn path(&self) -> Option<PathBuf> {
         Some(self.inputs.config_dir.as_ref()?.join("trust.json"))
     }
 
-    fn decide(&self, decision: &WorkspaceTrust) -> Result<(), EngineError> {
+    /// Trusts a workspace whose settings have the digest that was shown, or distrusts it.
+    pub fn decide(&self, decision: &WorkspaceTrust) -> Result<(), EngineError> {
         let refuse = |kind, message: String| EngineError { kind, message };
         let path = self.path().ok_or_else(|| {
             refuse(
@@ -49,12 +81,17 @@ impl TrustFile {
         inputs.trust = Trust::Trusted;
         let config = hanzo_config::load(&inputs)
             .map_err(|error| refuse(EngineErrorKind::InvalidParams, error.to_string()))?;
-        let found = config.trust_digest().map(TrustDigest::as_str);
-        if decision.trusted && found != Some(decision.digest.as_str()) {
+        // A project may bring along agents and commands without a setting that waits for trust.
+        let found = config.trust_digest().map_or("", TrustDigest::as_str);
+        if decision.trusted && found != decision.digest {
             let text = "the workspace's settings have changed since they were shown; look again";
             return Err(refuse(EngineErrorKind::Conflict, text.to_owned()));
         }
-        let mut all = read(&path).unwrap_or_default();
+        let mut all = match self.remembered() {
+            Remembered::Workspaces(all) => all,
+            // Nobody is trusted by it, and what the user says now has to be kept.
+            Remembered::Broken { .. } => BTreeMap::new(),
+        };
         if decision.trusted {
             all.insert(decision.workspace.clone(), decision.digest.clone());
         } else {
@@ -72,12 +109,7 @@ impl TrustKeeper for TrustFile {
     }
 }
 
-/// What the file says. A file that is broken trusts nobody.
-fn read(path: &Path) -> Option<Remembered> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-}
-
-fn write(path: &Path, all: &Remembered) -> std::io::Result<()> {
+fn write(path: &Path, all: &BTreeMap<PathBuf, String>) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory)?;
     let temporary = directory.join(format!(".trust-{}.tmp", hanzo_protocol::ids::TraceId::new()));

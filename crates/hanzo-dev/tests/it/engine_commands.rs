@@ -90,6 +90,16 @@ fn a_tool_is_called_through_the_gate() {
     assert!(read.to_string().contains("first line"), "{read}");
     assert_eq!(read["meta"]["action"], "read");
 
+    // Another vocabulary's name, and an action among the arguments, are calls like any other.
+    for call in
+        [["read_file", r#"{"path": "notes.txt"}"#], ["fs", r#"{"action": "read", "path": "notes.txt"}"#]]
+    {
+        let same = world.run(&["tool", call[0], "--json", call[1]]).json();
+        assert_eq!((&same["data"], &same["meta"]["action"]), (&read["data"], &read["meta"]["action"]));
+    }
+    let plan = world.run(&["tool", "plan"]).ok();
+    assert!(plan.contains("Keep a plan") && plan.contains("\"properties\""), "{plan}");
+
     let missing = world.run(&["tool", "fs", "read", "--json", r#"{"uri": "missing.txt"}"#]);
     assert_eq!(missing.code, 1, "{missing:#?}");
     let envelope: Value = serde_json::from_str(&missing.stdout).expect("an envelope");

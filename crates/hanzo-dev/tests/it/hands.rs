@@ -155,10 +155,13 @@ async fn a_hostile_repository_changes_nothing_outside() {
         "gpg.program",
         "credential.helper",
         "core.editor",
+        "core.askPass",
+        "merge.evil.driver",
+        "uploadpack.packObjectsHook",
     ] {
         git(workspace, &["config", name, &run]);
     }
-    std::fs::write(workspace.join(".gitattributes"), "*.txt filter=evil diff=evil\n").unwrap();
+    std::fs::write(workspace.join(".gitattributes"), "*.txt filter=evil diff=evil merge=evil\n").unwrap();
     std::fs::write(workspace.join("a.txt"), "two\n").unwrap();
     // The control: git alone walks into it.
     let _ = Command::new("git").args(["diff"]).current_dir(workspace).output().unwrap();
@@ -166,8 +169,13 @@ async fn a_hostile_repository_changes_nothing_outside() {
     std::fs::remove_file(&trap).unwrap();
 
     let commit = json!({"action": "commit", "message": "m", "paths": ["a.txt"]});
+    let patch = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-two\n+three\n";
     for call in [
         json!({"action": "status"}),
+        json!({"action": "apply", "patch": patch, "index": true}),
+        json!({"action": "apply", "patch": patch}),
+        json!({"action": "branch", "op": "create", "name": "other"}),
+        json!({"action": "worktree", "op": "add", "paths": "trees/x", "name": "x"}),
         json!({"action": "diff"}),
         json!({"action": "diff", "ref": "HEAD"}),
         json!({"action": "show"}),
@@ -178,6 +186,8 @@ async fn a_hostile_repository_changes_nothing_outside() {
         commit,
         json!({"action": "checkout", "ref": "HEAD~1"}),
         json!({"action": "fetch"}),
+        json!({"action": "push"}),
+        json!({"action": "config", "op": "list"}),
         json!({"action": "config", "name": "core.editor", "value": "x"}),
     ] {
         let _ = jailed.call("vcs", call.clone()).await;

@@ -8,10 +8,18 @@ mod engine_commands;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
+#[cfg(target_os = "linux")]
+mod killed;
+mod mcp;
 mod mcp_server;
+#[cfg(target_os = "linux")]
+mod memory;
+mod net;
 mod permissions;
+mod resumed;
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod setup;
 mod support;
+mod trust;

@@ -27,13 +27,13 @@ impl Client {
         let mut all = vec!["mcp"];
         all.extend(arguments);
         let mut client = Self::of(world.command(&all));
-        client.greet(json!({}));
+        client.greet(&json!({}));
         client
     }
 
-    fn greet(&mut self, capabilities: Value) -> Value {
+    fn greet(&mut self, capabilities: &Value) -> Value {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "0"}});
-        let answer = self.ask("initialize", hello);
+        let answer = self.ask("initialize", &hello);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
     }
@@ -48,7 +48,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"))
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
         loop {
@@ -59,8 +59,8 @@ impl Client {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))["result"].clone()
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
     /// Ends it as a client does, by hanging up, and says how it ended.
@@ -79,7 +79,7 @@ fn a_client_lists_and_calls_tools_reads_resources_and_leaves() {
         .write("project/a.txt", "hello\n")
         .write("project/.hanzo/commands/review.md", "Review $ARGUMENTS now");
     let mut client = Client::start(&world, &[]);
-    let tools = client.ask("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone();
+    let tools = client.ask("tools/list", &json!({}))["result"]["tools"].as_array().unwrap().clone();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     for wanted in ["fs", "proc", "vcs", "test", "ws", "think", "hanzo_agent_coder", "hanzo_agent_reviewer"] {
         assert!(names.contains(&wanted), "{wanted} is missing in {names:?}");
@@ -89,7 +89,7 @@ fn a_client_lists_and_calls_tools_reads_resources_and_leaves() {
     };
     assert_eq!((hint("think"), hint("proc")), (json!(true), json!(false)));
 
-    let read = client.call("fs", json!({"action": "read", "path": "a.txt"}));
+    let read = client.call("fs", &json!({"action": "read", "path": "a.txt"}));
     assert_eq!(read["structuredContent"]["data"]["text"], "hello\n", "{read}");
     assert_eq!(read["isError"], false);
     assert!(read["content"][0]["text"].as_str().unwrap().contains("hello"));
@@ -100,17 +100,17 @@ fn a_client_lists_and_calls_tools_reads_resources_and_leaves() {
         ("list_directory", json!({"path": "."})),
         ("create_directory", json!({"path": "dir"})),
     ] {
-        let done = client.call(tool, arguments);
+        let done = client.call(tool, &arguments);
         assert_eq!(done["isError"], false, "{tool}: {done}");
     }
     assert_eq!(std::fs::read_to_string(world.workspace().join("b.txt")).unwrap(), "new\n");
 
     let uri = format!("file://{}", world.workspace().canonicalize().unwrap().join("a.txt").display());
-    let listed = client.ask("resources/list", json!({}));
+    let listed = client.ask("resources/list", &json!({}));
     assert!(listed["result"]["resources"].as_array().unwrap().iter().any(|it| it["uri"] == uri), "{listed}");
-    let contents = client.ask("resources/read", json!({ "uri": uri }));
+    let contents = client.ask("resources/read", &json!({ "uri": uri }));
     assert_eq!(contents["result"]["contents"][0]["text"], "hello\n", "{contents}");
-    let prompt = client.ask("prompts/get", json!({"name": "review", "arguments": {"arguments": "it"}}));
+    let prompt = client.ask("prompts/get", &json!({"name": "review", "arguments": {"arguments": "it"}}));
     assert!(
         prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("Review it now"),
         "{prompt}"
@@ -128,13 +128,13 @@ fn somebody_from_elsewhere_reaches_the_workspace_alone() {
     world.write("outside.txt", "secret").write("project/a.txt", "x");
     let mut client = Client::start(&world, &[]);
     let outside = world.home().join("outside.txt");
-    let read = client.call("fs", json!({"action": "read", "path": outside}));
+    let read = client.call("fs", &json!({"action": "read", "path": outside}));
     assert_eq!(read["isError"], true);
     assert!(!read.to_string().contains("secret"), "{read}");
-    let resource = client.ask("resources/read", json!({"uri": format!("file://{}", outside.display())}));
+    let resource = client.ask("resources/read", &json!({"uri": format!("file://{}", outside.display())}));
     assert!(resource["error"]["code"].is_i64() && !resource.to_string().contains("secret"), "{resource}");
     let write =
-        client.call("fs", json!({"action": "write", "path": world.home().join("new.txt"), "content": "x"}));
+        client.call("fs", &json!({"action": "write", "path": world.home().join("new.txt"), "content": "x"}));
     assert_eq!(write["isError"], true, "{write}");
     assert!(!world.home().join("new.txt").exists());
 }
@@ -145,13 +145,13 @@ fn what_needs_a_person_is_asked_of_them_or_refused_with_the_rule_that_would_allo
     world.user("[sandbox]\nmode = \"off\"\n");
     let run = || json!({"action": "exec", "command": "touch made.txt"});
     let mut alone = Client::start(&world, &[]);
-    let refused = alone.call("proc", run());
+    let refused = alone.call("proc", &run());
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused["content"][0]["text"].as_str().unwrap().contains("Bash(touch"), "{refused}");
     assert!(!world.workspace().join("made.txt").exists());
 
     let mut asked = Client::of(world.command(&["mcp"]));
-    asked.greet(json!({"elicitation": {}}));
+    asked.greet(&json!({"elicitation": {}}));
     asked.next += 1;
     let id = asked.next;
     asked.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "proc", "arguments": run()}}));
@@ -168,16 +168,16 @@ fn a_connection_has_no_more_than_its_agent() {
     let world = World::new();
     world.write("project/a.txt", "x");
     let mut client = Client::start(&world, &["--agent", "planner"]);
-    let listed = client.ask("tools/list", json!({})).to_string();
+    let listed = client.ask("tools/list", &json!({})).to_string();
     assert!(!listed.contains("\"proc\"") && !listed.contains("hanzo_agent_"), "{listed}");
-    let read = client.call("fs", json!({"action": "read", "path": "a.txt"}));
+    let read = client.call("fs", &json!({"action": "read", "path": "a.txt"}));
     assert_eq!(read["isError"], false, "{read}");
-    let write = client.call("fs", json!({"action": "write", "path": "b.txt", "content": "x"}));
+    let write = client.call("fs", &json!({"action": "write", "path": "b.txt", "content": "x"}));
     assert_eq!(write["isError"], true);
     assert!(!world.workspace().join("b.txt").exists());
     let run = client.ask(
         "tools/call",
-        json!({"name": "proc", "arguments": {"action": "exec", "command": "touch c.txt"}}),
+        &json!({"name": "proc", "arguments": {"action": "exec", "command": "touch c.txt"}}),
     );
     assert!(run["error"].is_object() || run["result"]["isError"] == true, "{run}");
     assert!(!world.workspace().join("c.txt").exists());
@@ -194,12 +194,12 @@ fn an_agent_does_a_task_for_a_client() {
     ));
     world.write("project/a.txt", "hello\n");
     let mut client = Client::start(&world, &[]);
-    let done = client.call("hanzo_agent_reviewer", json!({"message": "What does a.txt say?"}));
+    let done = client.call("hanzo_agent_reviewer", &json!({"message": "What does a.txt say?"}));
     assert_eq!(done["content"][0]["text"], "The file says hello.", "{done}");
 
     let bare = World::new();
     let mut client = Client::start(&bare, &[]);
-    let missing = client.call("hanzo_agent_coder", json!({"message": "x"}));
+    let missing = client.call("hanzo_agent_coder", &json!({"message": "x"}));
     assert_eq!(missing["isError"], true);
     assert!(missing["content"][0]["text"].as_str().unwrap().contains("no model"), "{missing}");
 }
@@ -210,7 +210,7 @@ fn the_same_call_again_and_again_is_nobodys_loop() {
     world.write("project/a.txt", "x");
     let mut client = Client::start(&world, &[]);
     for _ in 0..30 {
-        let read = client.call("fs", json!({"action": "read", "path": "a.txt"}));
+        let read = client.call("fs", &json!({"action": "read", "path": "a.txt"}));
         assert_eq!(read["isError"], false, "{read}");
     }
 }
@@ -248,8 +248,8 @@ fn the_client_configurations_in_the_readme_work() {
                 command.envs(environment.iter().map(|(name, value)| (name, fill(value.as_str().unwrap()))));
             }
             let mut client = Client::of(command);
-            assert_eq!(client.greet(json!({}))["result"]["serverInfo"]["name"], "hanzo-dev");
-            assert!(client.ask("tools/list", json!({})).to_string().contains("\"fs\""));
+            assert_eq!(client.greet(&json!({}))["result"]["serverInfo"]["name"], "hanzo-dev");
+            assert!(client.ask("tools/list", &json!({})).to_string().contains("\"fs\""));
             assert_eq!(client.end().0, 0);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -103,6 +103,11 @@ pub fn finish(command: &mut Command, input: &str) -> Ran {
         .expect("the program starts");
     // The program may end without reading; that is its business.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    finish_child(child)
+}
+
+/// Waits for a program that was started.
+pub fn finish_child(child: Child) -> Ran {
     let done = child.wait_with_output().expect("the program ends");
     Ran {
         code: done.status.code().unwrap_or(-1),

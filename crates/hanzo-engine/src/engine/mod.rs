@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::stream::{self, StreamExt as _};
 use hanzo_protocol::engine::{
-    Done, EngineClient, EngineError, EngineErrorKind, Request, Response, ThreadConfigure, ThreadResume,
+    Attendance, Done, EngineClient, EngineError, EngineErrorKind, Request, Response, ThreadConfigure,
+    ThreadResume,
 };
 use hanzo_protocol::event::{Event, EventCursor};
 use hanzo_protocol::ids::ThreadId;
@@ -24,6 +25,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 pub(crate) use self::subagent::Child;
 use crate::agents::ProjectTrust;
 use crate::commands::CommandSource;
+use crate::own_tools::put_question;
 use crate::parts::{EngineParts, Jobs, McpServers, Models, Places, refuse};
 use crate::thread::actor::{Command, When};
 use crate::thread::calls::Calls;
@@ -92,6 +94,18 @@ impl Engine {
             closed: AtomicBool::new(false),
         });
         Self { inner }
+    }
+
+    /// Asks the user of an open thread something on behalf of somebody else, such as an MCP server, and waits for as long as it
+    /// takes. `None` when nobody is there to answer.
+    pub async fn ask_user(&self, thread: ThreadId, question: String, choices: Vec<String>) -> Option<String> {
+        let calls = Arc::clone(&self.inner.handle(thread).ok()?.calls);
+        let attendance = calls.stance().attendance;
+        // A server that is told nothing when nobody is there need not be recorded as having asked.
+        if attendance == Attendance::Headless {
+            return None;
+        }
+        put_question(&calls.journal, &self.inner.desk, attendance, question, choices).await.ok()?
     }
 
     /// Interrupts every turn, stores what there is to store and gives up every thread. Requests after it are refused.

@@ -189,6 +189,8 @@ impl Inner {
         let record = ThreadRecord {
             effort: source.effort,
             forked_from: Some(fork.thread_id),
+            // The copy says what its original said, so what the last request began with holds for it as well.
+            state: source.state,
             ..ThreadRecord::new(summary.clone())
         };
         store.fork_thread(fork.thread_id, fork.until, record).await.map_err(store_failed)?;

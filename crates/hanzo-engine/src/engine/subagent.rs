@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, ThreadSummary};
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::narrowing::AllOf;
 use hanzo_store::{Holder, ThreadRecord};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -57,6 +58,8 @@ impl Inner {
         };
         let mut parts = self.parts.threads.open(request).await?;
         parts.manifest.capabilities = parts.manifest.capabilities.clone().within(&parent.capabilities);
+        // What the parent keeps to, its subagents keep to as well, also when it changes while they work.
+        parts.narrowing = Arc::new(AllOf(vec![Arc::clone(&parent.narrowing), parts.narrowing]));
         // The parent keeps the files; it is its turn they belong to.
         parts.checkpoints = None;
         let configured = &parts.settings.agent;

@@ -3,6 +3,7 @@
 //! What no posture and no grant covers:
 //! * questions to the user and the acceptance of a plan: they *are* the user's decision;
 //! * memory: a person approves each change;
+//! * a tool that is no longer what it was when it was allowed ([`ReachConsent::Fresh`]): whatever was granted was granted to another;
 //! * leaving the sandbox: rules say what may run, not that it may run unconfined. Posture `yolo` is the exception, because its promise is
 //!   to ask nothing, unless the turn has seen untrusted content: the sandbox is what bounds that;
 //! * writes outside the workspace, as far as a rule is concerned that names no file (`Edit`), or the policy's mode;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Policy, Rule};
 use hanzo_protocol::engine::Posture;
-use hanzo_protocol::tool::Effect;
+use hanzo_protocol::tool::{Effect, ReachConsent};
 
 use super::call::{with_call, with_name};
 use super::edge::{Edge, is_exposed};
@@ -82,12 +83,17 @@ pub(super) enum Nature {
     Plan,
     /// A change of what is remembered, approved each time.
     Memory,
+    /// Something that changed since it was allowed.
+    Renewed,
     /// Anything else.
     Ordinary,
 }
 
 impl Nature {
     fn of(workspace: &Path, name: &str, target: &Target) -> Self {
+        if matches!(target.reach.consent, ReachConsent::Fresh(_)) {
+            return Self::Renewed;
+        }
         // No command is a question, and commands are what takes time to look at.
         if target.reach.effect == Effect::Execute {
             return Self::Ordinary;
@@ -104,7 +110,7 @@ impl Nature {
 
     /// Whether nobody but a person will do.
     pub(super) fn needs_a_person(self) -> bool {
-        matches!(self, Self::Plan | Self::Memory)
+        matches!(self, Self::Plan | Self::Memory | Self::Renewed)
     }
 }
 
@@ -156,7 +162,7 @@ fn settle(
     }
     match nature {
         Nature::Question => return Outcome::Allowed(Consent::Question),
-        Nature::Plan | Nature::Memory => return Outcome::Ask,
+        Nature::Plan | Nature::Memory | Nature::Renewed => return Outcome::Ask,
         Nature::Ordinary => {}
     }
     let unconfined = edge == Edge::Unconfined;

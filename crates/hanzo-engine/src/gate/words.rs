@@ -6,7 +6,7 @@ use hanzo_hooks::plain_text;
 use hanzo_permissions::{Basis, Call, Lifetime, Offer, offers};
 use hanzo_protocol::ids::ApprovalId;
 use hanzo_protocol::item::{Approval, Taint};
-use hanzo_protocol::tool::{Effect, Place, Reach};
+use hanzo_protocol::tool::{Effect, Place, Reach, ReachConsent};
 use serde_json::Value;
 
 use super::call::with_call;
@@ -54,7 +54,7 @@ pub(super) fn question(
         item_id: call.item,
         tool: target.reach.action.clone(),
         summary: summary(&ruling.explanation.tool, target, ruling.edge),
-        reason: reason(ruling, taint, evidence),
+        reason: reason(&target.reach, ruling, taint, evidence),
         scopes: scopes.iter().map(|scope| scope.text.clone()).collect(),
     };
     Question { approval, scopes }
@@ -187,7 +187,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Why it is asked.
-fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> String {
+fn reason(reach: &Reach, ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> String {
     let explanation = &ruling.explanation;
     let rule = explanation.rule.as_ref().map(|rule| {
         let from = rule.origin.as_deref().or(rule.tier.as_deref()).map(|from| format!(" ({from})"));
@@ -201,7 +201,11 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
     if let Some(evidence) = evidence {
         reasons.push(format!("In the sandbox it failed: {}", cut(evidence)));
     }
+    if let ReachConsent::Fresh(why) = &reach.consent {
+        reasons.push(format!("It is asked about again because {}", cut(why)));
+    }
     match (explanation.basis, ruling.edge) {
+        _ if ruling.nature == Nature::Renewed => {}
         _ if ruling.nature == Nature::Plan => reasons.push("This is for you to decide".to_owned()),
         _ if ruling.nature == Nature::Memory => {
             reasons.push("What is remembered is approved each time".to_owned());
@@ -231,6 +235,10 @@ fn reason(ruling: &Ruling, taint: Option<Taint>, evidence: Option<&str>) -> Stri
 /// How the user could let a call run that was refused because nobody was there.
 pub(super) fn way_to_allow(target: &Target, workspace: &Path, ruling: &Ruling) -> String {
     match (ruling.edge, ruling.explanation.basis) {
+        _ if ruling.nature == Nature::Renewed => {
+            "It has changed since it was allowed: a person has to look at it again, in an attended thread."
+                .to_owned()
+        }
         _ if ruling.nature.needs_a_person() => {
             "No rule allows this: a person decides it each time.".to_owned()
         }

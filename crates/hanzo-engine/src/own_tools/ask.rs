@@ -55,35 +55,43 @@ impl AskTool {
     }
 
     async fn ask(&self, input: Input) -> ToolResult {
-        let question_id = QuestionId::new();
-        let question = Question { question_id, text: input.question, choices: input.choices, answer: None };
-        let item =
-            new_item(self.journal.thread, self.journal.turn(), ItemContent::Question(question.clone()));
-        let answer = match self.attendance {
-            Attendance::Headless => None,
-            Attendance::Attended => {
-                let waiting = self.desk.question(question_id);
-                if let Err(error) = self.journal.write(std::slice::from_ref(&item), Beside::default()).await {
-                    return ToolResult::failure(format!("the question could not be stored: {error}"));
-                }
-                self.journal.hub.emit_upwards(&EventContent::QuestionAsked { question: question.clone() });
-                waiting.answer().await
-            }
-        };
-        let (answer, by) = match answer {
-            Some(text) => (text, AnsweredBy::User),
-            None => (NOBODY.to_owned(), AnsweredBy::ModelAssumption),
-        };
-        let answered = Question { answer: Some(Answer { text: answer.clone(), by }), ..question };
-        let item = Item { content: ItemContent::Question(answered), ..item };
-        if let Err(error) = self.journal.write(&[item], Beside::default()).await {
-            return ToolResult::failure(format!("the answer could not be stored: {error}"));
+        let asked = put(&self.journal, &self.desk, self.attendance, input.question, input.choices).await;
+        match asked {
+            Ok(Some(answer)) => ToolResult::success(format!("the user answered: {answer}")),
+            Ok(None) => ToolResult::success(NOBODY),
+            Err(reason) => ToolResult::failure(reason),
         }
-        ToolResult::success(match by {
-            AnsweredBy::User => format!("the user answered: {answer}"),
-            AnsweredBy::ModelAssumption => answer,
-        })
     }
+}
+
+/// Asks the user of a thread and keeps question and answer in it. `None` when nobody is there; the error is a sentence.
+pub(crate) async fn put(
+    journal: &Journal,
+    desk: &Desk,
+    attendance: Attendance,
+    text: String,
+    choices: Vec<String>,
+) -> Result<Option<String>, String> {
+    let question_id = QuestionId::new();
+    let question = Question { question_id, text, choices, answer: None };
+    let item = new_item(journal.thread, journal.turn(), ItemContent::Question(question.clone()));
+    let answer = match attendance {
+        Attendance::Headless => None,
+        Attendance::Attended => {
+            let waiting = desk.question(question_id);
+            let stored = journal.write(std::slice::from_ref(&item), Beside::default()).await;
+            stored.map_err(|error| format!("the question could not be stored: {error}"))?;
+            journal.hub.emit_upwards(&EventContent::QuestionAsked { question: question.clone() });
+            waiting.answer().await
+        }
+    };
+    let by = if answer.is_some() { AnsweredBy::User } else { AnsweredBy::ModelAssumption };
+    let text = answer.clone().unwrap_or_else(|| NOBODY.to_owned());
+    let answered = Question { answer: Some(Answer { text, by }), ..question };
+    let item = Item { content: ItemContent::Question(answered), ..item };
+    let stored = journal.write(&[item], Beside::default()).await;
+    stored.map_err(|error| format!("the answer could not be stored: {error}"))?;
+    Ok(answer)
 }
 
 impl Tool for AskTool {

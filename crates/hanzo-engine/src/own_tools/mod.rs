@@ -9,11 +9,13 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use hanzo_protocol::engine::ThreadOptions;
 use hanzo_protocol::message::ToolSchema;
+use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::tool::{Tool, ToolCaller};
 use hanzo_store::ThreadRecord;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
+pub(crate) use self::ask::put as put_question;
 pub(crate) use self::plan::Plan;
 use crate::agents::{Catalog, Manifest};
 use crate::budget::Budget;
@@ -43,6 +45,7 @@ pub(crate) struct Linked {
     pub(crate) budget: Arc<Budget>,
     pub(crate) record: ThreadRecord,
     pub(crate) capabilities: Capabilities,
+    pub(crate) narrowing: Arc<dyn Narrowing>,
     pub(crate) depth: u32,
 }
 

@@ -108,11 +108,11 @@ impl Weaver {
 }
 
 fn result_message(call: &ToolCallItem) -> Message {
-    let (text, attachments) = match &call.result {
-        Some(result) => (text_of(result), result.attachments.clone()),
-        None => (INTERRUPTED.to_owned(), Vec::new()),
+    let (text, attachments, is_error) = match &call.result {
+        Some(result) => (text_of(result), result.attachments.clone(), result.is_error),
+        None => (INTERRUPTED.to_owned(), Vec::new(), true),
     };
-    Message { attachments, ..Message::tool(call.call_id.clone(), call.called_name(), text) }
+    Message { attachments, is_error, ..Message::tool(call.call_id.clone(), call.called_name(), text) }
 }
 
 /// What the model reads. The reason of a failure is always part of it, whatever the tool put into its output, and it is

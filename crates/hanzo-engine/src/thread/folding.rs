@@ -38,6 +38,7 @@ impl Thread {
     /// Folds, if there is something to fold. Until everything is ready nothing changes; then it is one transaction.
     pub(super) async fn fold(&mut self, cause: Cause) -> Result<bool, Failure> {
         let limits = self.limits().unwrap_or_else(|| Limits::for_request(self.model.context_window));
+        self.settled().await?;
         let mut items = self.active_items().await?;
         let fixed = self.request.messages.first().map(Size::of_message).unwrap_or_default()
             + Size::of_tools(&self.request.tools);
@@ -56,7 +57,6 @@ impl Thread {
         fold::apply(&mut items, &folded, compaction);
         self.rebuild(&items).await;
         self.reported = 0;
-        self.turn.prefix_breaks += 1;
         if folded.by == DigestBy::Truncation {
             let text = "earlier work was shortened without the model, which could not summarise it";
             self.journal.notice(NoticeLevel::Warning, text);

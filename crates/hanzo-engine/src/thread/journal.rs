@@ -67,7 +67,9 @@ impl Journal {
     /// Tells of an item that is not kept; its audit entries are written with others, soon.
     pub(crate) fn tell(&self, item: Item, audit: Vec<AuditEntry>) {
         if let Some(books) = &self.books {
-            audit.into_iter().for_each(|entry| books.buffer.push(entry));
+            for entry in audit {
+                books.buffer.push(entry);
+            }
         }
         self.hub.emit(told(item));
     }

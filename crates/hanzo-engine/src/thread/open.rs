@@ -6,10 +6,12 @@ use std::sync::Arc;
 use hanzo_permissions::{Policy, Rule};
 use hanzo_protocol::blob::BlobStore;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions};
-use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Taint, Visibility};
-use hanzo_protocol::message::{Message, ModelRequest};
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Taint, ToolCallStatus, Visibility};
+use hanzo_protocol::message::{Message, ModelRequest, ToolSchema};
 use hanzo_protocol::tool::{Tool, ToolCaller, ToolSet};
 use hanzo_store::{ItemQuery, Lease, Store, StoreError, ThreadRecord};
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::calls::{Calls, close};
@@ -18,7 +20,10 @@ use super::conversation::Weaver;
 use super::desk::Desk;
 use super::hub::Hub;
 use super::journal::{Beside, Journal};
+use super::prefix::{LastRequest, Sent, was_cut_since};
+use super::retries;
 use super::state::{Steering, Thread, Turn};
+use crate::agents::Manifest;
 use crate::budget::Budget;
 use crate::fold::{self, ENVIRONMENT_KIND};
 use crate::gate::{CallOrigin, Gate, GateLimits, GateParts, GateStep};
@@ -78,7 +83,10 @@ impl Opening {
         let journal = Journal::new(id, Arc::clone(&store), Arc::clone(&hub), last).with_books(books);
         let journal = Arc::new(journal);
         answer_open_calls(&journal, &mut items).await.map_err(store_failed)?;
+        let (kept, cut) = (LastRequest::from_state(&record.state), was_cut_since(&items));
         let items = fold::arrange(items);
+        recall(&parts, store.as_ref(), id, &journal).await.map_err(store_failed)?;
+        listen_to_retries(&parts, &journal);
 
         let mut nested = Nested::new(Path::new(""));
         let system = system_prompt(&parts, &journal)?;
@@ -121,12 +129,13 @@ impl Opening {
             budget: Arc::clone(&budget),
             record: record.clone(),
             capabilities,
+            narrowing: Arc::clone(&parts.narrowing),
             depth,
         });
         let request = ModelRequest {
             model: model.name.clone(),
             messages: vec![Message::system(system)],
-            tools: tools.schemas(),
+            tools: shown(&tools, &parts.manifest),
             temperature: parts.settings.agent.temperature,
             max_tokens: model.max_tokens,
             effort: record.effort,
@@ -155,8 +164,11 @@ impl Opening {
             weaver: Weaver::default(),
             size: Size::default(),
             estimator: Estimator::new(),
-            reported: 0,
-            asked: items.iter().any(|item| matches!(item.content, ItemContent::AgentMessage { .. })),
+            reported: kept.as_ref().filter(|_| !cut).map_or(0, |kept| kept.reported),
+            sent: None,
+            recorded: kept.as_ref().map(|kept| kept.prefix.clone()),
+            kept: None,
+            telling: 0,
             budget,
             steering: Steering::default(),
             checkpoints,
@@ -167,6 +179,10 @@ impl Opening {
             _lease: lease,
         };
         thread.rebuild(&items).await;
+        // A conversation that was cut since is another telling of it than the last request had.
+        let telling = if cut { 0 } else { thread.telling };
+        thread.sent = kept.as_ref().map(|kept| Sent { prefix: kept.prefix.clone(), telling });
+        thread.kept = kept;
         Ok(thread)
     }
 }
@@ -175,11 +191,25 @@ impl Thread {
     /// Other tools from now on; the engine's own stay.
     pub(super) fn take_tools(&mut self, mut tools: ToolSet) {
         add_tools(&mut tools, &self.own);
-        self.request.tools = tools.schemas();
+        self.request.tools = shown(&tools, &self.parts.manifest);
         self.calls.gate.set_tools(tools);
         self.size = Size::of_request(&self.request);
         self.estimator.forget_last();
     }
+}
+
+/// What the model is told of the tools: those its manifest shows. The others can be called all the same, as far as the agent may.
+fn shown(tools: &ToolSet, manifest: &Manifest) -> Vec<ToolSchema> {
+    let mut schemas = tools.schemas();
+    if let Some(show) = &manifest.show {
+        schemas.retain(|schema| {
+            // The same tool may be listed under another vocabulary's name; what it does says whose it is.
+            let action = tools.get(&schema.name).map(|tool| tool.reach(&Value::Object(Map::new())).action);
+            let owner = action.as_deref().and_then(|action| action.split('.').next()).unwrap_or(&schema.name);
+            show.iter().any(|name| name == owner || *name == schema.name)
+        });
+    }
+    schemas
 }
 
 fn add_tools(tools: &mut ToolSet, own: &[Arc<dyn Tool>]) {
@@ -221,6 +251,37 @@ async fn answer_open_calls(journal: &Journal, items: &mut [Item]) -> Result<(), 
         journal.notice(NoticeLevel::Warning, text);
     }
     Ok(())
+}
+
+/// Has the thread confined to what it was confined to when it was last open: the calls that did so are made known again.
+async fn recall(
+    parts: &ThreadParts,
+    store: &dyn Store,
+    id: ThreadId,
+    journal: &Journal,
+) -> Result<(), StoreError> {
+    let Some(tool) = parts.narrowing.recalls().filter(|_| journal.last_item().is_some()) else {
+        return Ok(());
+    };
+    for item in store.calls(id, tool.to_owned()).await? {
+        if let ItemContent::ToolCall(call) = &item.content
+            && item.visibility != Visibility::Rewound
+            && call.status == ToolCallStatus::Completed
+        {
+            parts.narrowing.recall(call);
+        }
+    }
+    Ok(())
+}
+
+/// Tells those who watch when a client sends a request again.
+fn listen_to_retries(parts: &ThreadParts, journal: &Arc<Journal>) {
+    let journal = Arc::downgrade(journal);
+    parts.models.on_retry(Arc::new(move |retry| {
+        if let Some(journal) = journal.upgrade() {
+            journal.notice(NoticeLevel::Warning, retries::sentence(retry));
+        }
+    }));
 }
 
 fn system_prompt(parts: &ThreadParts, journal: &Journal) -> Result<String, EngineError> {

@@ -2,7 +2,7 @@
 
 use hanzo_protocol::engine::{EngineError, EngineErrorKind, RewindWhat};
 use hanzo_protocol::ids::{CheckpointId, ItemId};
-use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
+use hanzo_protocol::item::{BreakReason, Item, ItemContent, NoticeLevel, Visibility};
 use hanzo_store::ItemQuery;
 
 use super::journal::Beside;
@@ -45,7 +45,8 @@ impl Thread {
         let beside = Beside { visibility, ..Beside::default() };
         let text = "the conversation was taken back to an earlier point".to_owned();
         let notice = self.item(ItemContent::Notice { level: NoticeLevel::Info, text });
-        self.journal.write(&[notice], beside).await.map_err(store_failed)?;
+        let broken = self.item(ItemContent::PrefixBreak { reason: BreakReason::Rewind });
+        self.journal.write(&[notice, broken], beside).await.map_err(store_failed)?;
         items.retain(|item| item.visibility == Visibility::Active);
         self.surroundings = None;
         self.reported = 0;

@@ -6,13 +6,14 @@ use std::sync::{MutexGuard, PoisonError};
 
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::TurnId;
-use hanzo_protocol::item::{BreakReason, ItemContent, NoticeLevel, Taint, TurnEnd, TurnSummary};
+use hanzo_protocol::item::{ItemContent, NoticeLevel, Taint, TurnEnd, TurnSummary};
 use hanzo_protocol::message::ApiError;
 use hanzo_protocol::usage::Cost;
-use hanzo_store::ThreadChange;
+use hanzo_store::{StoreError, ThreadChange};
 use jiff::Zoned;
 
 use super::checkpoints::Changed;
+use super::prefix::{LastRequest, Prefix, Sent};
 use super::state::{Failure, Input, Thread, Turn};
 use super::step::End;
 use crate::prompt::{Environment, Network, environment_fragment};
@@ -60,7 +61,6 @@ impl Thread {
 
     /// What may change the prefix happens here, and is recorded: another model, other tools, a fold that is due.
     async fn cross_boundary(&mut self) -> Result<(), Failure> {
-        let mut breaks = Vec::new();
         if let Some(model) = self.next_model.take()
             && model.reference != self.model.reference
         {
@@ -68,21 +68,61 @@ impl Thread {
             self.request.max_tokens = model.max_tokens;
             self.model = model;
             self.estimator.forget_last();
-            breaks.push(BreakReason::ModelSwitch);
         }
         self.request.effort = self.effort;
         if let Some(changed) = self.parts.tool_changes.as_ref().and_then(|changes| changes.take()) {
             self.take_tools(changed);
-            breaks.push(BreakReason::ToolListChanged);
         }
+        self.record_breaks().await?;
+        self.fold_before_turn().await
+    }
+
+    /// Records why the next request will not begin like the last, if it will not. The thread may have been closed in between.
+    async fn record_breaks(&mut self) -> Result<(), Failure> {
+        let now = Prefix::of(&self.model.reference, &self.request);
         // Before the first request there is no prefix to break.
-        if self.asked && !breaks.is_empty() {
-            self.turn.prefix_breaks += 1;
+        let breaks = self.recorded.as_ref().map(|before| now.breaks_since(before)).unwrap_or_default();
+        if self.recorded.is_some() {
+            self.recorded = Some(now);
+        }
+        if !breaks.is_empty() {
             let items =
                 breaks.into_iter().map(|reason| self.item(ItemContent::PrefixBreak { reason })).collect();
             self.append(items).await?;
         }
-        self.fold_before_turn().await
+        Ok(())
+    }
+
+    /// Takes note of what an answered request began with, and of a break where it did not repeat the one before.
+    pub(super) async fn note_sent(&mut self) -> Result<(), Failure> {
+        // It changes between turns only, so it is hashed once for each.
+        let prefix = match &self.turn.prefix {
+            Some(prefix) => prefix.clone(),
+            None => Prefix::of(&self.model.reference, &self.request),
+        };
+        self.turn.prefix = Some(prefix.clone());
+        let now = Sent { prefix, telling: self.telling };
+        let before = self.sent.replace(now.clone());
+        if before.as_ref().is_some_and(|before| *before != now) {
+            self.turn.prefix_breaks += 1;
+        }
+        if before.is_none_or(|before| before.prefix != now.prefix) {
+            self.recorded = Some(now.prefix);
+            self.keep_last_request().await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps with the thread what the next process has to know of the last request.
+    async fn keep_last_request(&mut self) -> Result<(), StoreError> {
+        let Some(sent) = &self.sent else { return Ok(()) };
+        let last = LastRequest { prefix: sent.prefix.clone(), reported: self.reported };
+        if self.kept.as_ref() != Some(&last) {
+            let change = ThreadChange { state: Some(last.to_state()), ..ThreadChange::default() };
+            self.journal.store.update_thread(self.id, change).await?;
+            self.kept = Some(last);
+        }
+        Ok(())
     }
 
     /// Tells the model what is true today and here, when that is news to it.
@@ -167,6 +207,7 @@ impl Thread {
 
     /// Answers every open call and keeps what was shown, so that the next request is valid and a face has nothing open.
     async fn put_in_order(&mut self) -> Result<(), Failure> {
+        self.settled().await?;
         self.keep_draft().await?;
         let open: Vec<_> = self.turn.open.iter().filter(|call| !call.is_stored()).cloned().collect();
         for call in &open {
@@ -196,7 +237,12 @@ impl Thread {
                 None
             }
         };
-        self.journal.store.sync().await.map_err(|error| ApiError::from(Failure::Store(error)))?;
+        let kept = self.keep_last_request().await;
+        let synced = match kept {
+            Ok(()) => self.journal.store.sync().await,
+            failed => failed,
+        };
+        synced.map_err(|error| ApiError::from(Failure::Store(error)))?;
         Ok(TurnSummary {
             ended,
             steps: self.turn.steps,

@@ -24,6 +24,7 @@ use super::checkpoints::Checkpoints;
 use super::conversation::Weaver;
 use super::draft::Draft;
 use super::journal::{Beside, Journal};
+use super::prefix::{LastRequest, Prefix, Sent};
 use crate::budget::Budget;
 use crate::gate::{CallOrigin, GateStep};
 use crate::instructions::Nested;
@@ -61,8 +62,14 @@ pub(crate) struct Thread {
     pub(super) estimator: Estimator,
     /// The prompt of the last request, as the vendor counted.
     pub(super) reported: u64,
-    /// Whether a request was ever sent, so that there is a prefix that can break.
-    pub(super) asked: bool,
+    /// What the last answered request began with; `None` before the first, when there is no prefix that can break.
+    pub(super) sent: Option<Sent>,
+    /// What is kept with the thread of that request.
+    pub(super) kept: Option<LastRequest>,
+    /// The beginning whose breaks are recorded.
+    pub(super) recorded: Option<Prefix>,
+    /// How often the conversation was told anew instead of being appended to.
+    pub(super) telling: u64,
     pub(super) budget: Arc<Budget>,
     pub(super) steering: Steering,
     pub(super) checkpoints: Checkpoints,
@@ -89,6 +96,8 @@ pub(crate) struct Turn {
     pub(super) spent_before: Cost,
     pub(super) refused: u32,
     pub(super) prefix_breaks: u32,
+    /// What its requests begin with, once one was answered.
+    pub(super) prefix: Option<Prefix>,
     pub(super) taint: Option<Taint>,
     /// The answer that is being heard.
     pub(super) draft: Option<Draft>,
@@ -96,6 +105,8 @@ pub(crate) struct Turn {
     pub(super) said: Vec<Item>,
     /// Those calls.
     pub(super) open: Vec<Arc<LiveCall>>,
+    /// Stores those that are over.
+    pub(super) settling: Option<tokio::task::JoinHandle<Result<(), StoreError>>>,
     /// The last thing the agent said.
     pub(super) last_words: String,
 }
@@ -184,6 +195,7 @@ impl Thread {
 
     /// Makes the request anew from the items the model is told.
     pub(super) async fn rebuild(&mut self, items: &[Item]) {
+        self.telling += 1;
         self.request.messages.truncate(1);
         self.size =
             Size::of_tools(&self.request.tools) + self.request.messages.iter().map(Size::of_message).sum();

@@ -60,6 +60,7 @@ impl Steps for Thread {
         let step = self.capture();
         self.turn.steps += 1;
         let (stop, usage) = self.hear_out(&step).await?;
+        self.settled().await?;
         let Some(draft) = self.turn.draft.take() else { return Ok(Asked::Rests(stop)) };
         self.turn.last_words.clone_from(&draft.answer.text);
         let made = Timestamp::now();
@@ -91,6 +92,7 @@ impl Steps for Thread {
         let mut pace = Pace::Moving;
         let mut rest = calls.into_iter().peekable();
         while let Some(first) = rest.next() {
+            self.settled().await?;
             let mut group = vec![first];
             while group[0].1.is_parallel() && rest.peek().is_some_and(|(_, call)| call.is_parallel()) {
                 group.extend(rest.next());
@@ -118,7 +120,11 @@ impl Steps for Thread {
                     }
                 }
                 let over: Vec<Arc<LiveCall>> = over.into_iter().map(|(_, live)| live).collect();
-                shared.settle(&over).await?;
+                // The model is told while this is stored: it costs no time, and after a crash the call is as good as
+                // unanswered either way.
+                self.settled().await?;
+                let shared = Arc::clone(&shared);
+                self.turn.settling = Some(tokio::spawn(async move { shared.settle(&over).await }));
             }
             drop(running);
             self.turn.taint = self.turn.taint.or(taint);
@@ -135,6 +141,21 @@ impl Steps for Thread {
 }
 
 impl Thread {
+    /// Waits until the calls that are over are stored.
+    pub(super) async fn settled(&mut self) -> Result<(), Failure> {
+        // Not taken out before it is done: whoever waits here may be interrupted.
+        let Some(settling) = &mut self.turn.settling else { return Ok(()) };
+        let outcome = settling.await;
+        self.turn.settling = None;
+        match outcome {
+            Ok(stored) => Ok(stored?),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()), // the program ends
+            },
+        }
+    }
+
     /// Asks until there is a whole answer, as far as asking again makes sense. The answer is in `self.turn.draft`.
     async fn hear_out(&mut self, step: &StepContext) -> Result<(StopReason, Usage), Failure> {
         let mut retries = Retries::new(Backoff::new(FIRST_DELAY_MS, LONGEST_DELAY_MS), ATTEMPTS);
@@ -145,7 +166,7 @@ impl Thread {
                     self.account(usage);
                     self.reported = usage.prompt_tokens();
                     self.estimator.observe(self.size, self.reported);
-                    self.asked = true;
+                    self.note_sent().await?;
                     return Ok((stop, usage));
                 }
                 Err(broken) => broken,

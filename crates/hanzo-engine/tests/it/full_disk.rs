@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hanzo_protocol::engine::Page;
 use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId};
-use hanzo_protocol::item::ToolCallStatus;
+use hanzo_protocol::item::{Item, ToolCallStatus};
 use hanzo_protocol::message::{ApiErrorKind, StopReason};
 use hanzo_store::{
     AuditEntry, AuditFilter, Batch, CheckpointRecord, Holder, ItemQuery, Lease, SearchHit, SearchQuery,
@@ -69,6 +69,10 @@ impl Store for Disk {
 
     fn items(&self, query: ItemQuery) -> Stored<'_, Page<StoredItem>> {
         self.store.items(query)
+    }
+
+    fn calls(&self, thread: ThreadId, tool: String) -> Stored<'_, Vec<Item>> {
+        self.store.calls(thread, tool)
     }
 
     fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()> {

@@ -26,6 +26,7 @@ use hanzo_protocol::event::{Event, EventContent, EventCursor};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::item::{Item, ItemContent, Taint, ToolCallItem, TurnSummary};
 use hanzo_protocol::message::{ApiError, Message, ModelRequest, Role, StreamEvent, ToolSchema};
+use hanzo_protocol::narrowing::{Narrowing, Unnarrowed};
 use hanzo_protocol::roles::ApiClient;
 use hanzo_protocol::tool::{Effect, Reach, Tool, ToolContext, ToolResult, ToolSet};
 use hanzo_protocol::usage::Price;
@@ -200,6 +201,8 @@ pub struct Setup {
     pub checkpoints: bool,
     pub blobs: FileBlobs,
     pub jobs: Arc<dyn Jobs>,
+    /// What threads that are no subagent's keep to.
+    pub narrowing: Arc<dyn Narrowing>,
 }
 
 impl Setup {
@@ -220,6 +223,7 @@ impl Setup {
             checkpoints: false,
             blobs,
             jobs: Arc::new(NoJobs),
+            narrowing: Arc::new(Unnarrowed),
         }
     }
 
@@ -259,7 +263,10 @@ impl ThreadFactory for Factory {
             let checkpoints =
                 setup.checkpoints.then(|| Checkpointer::new(request.workspace, setup.blobs.clone()));
             Ok(ThreadParts {
-                narrowing: Arc::new(hanzo_protocol::narrowing::Unnarrowed),
+                narrowing: match request.parent {
+                    None => Arc::clone(&setup.narrowing),
+                    Some(_) => Arc::new(Unnarrowed),
+                },
                 settings: Arc::new(setup.settings.clone()),
                 policy: setup.policy.clone(),
                 models: Arc::new(OneModel(Arc::clone(setup))),

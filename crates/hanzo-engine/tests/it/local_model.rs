@@ -6,6 +6,7 @@ use hanzo_engine::fold::{Cause, DigestBy, Limits, apply, plan};
 use hanzo_engine::tokens::Estimator;
 use hanzo_protocol::message::StreamEvent;
 use hanzo_providers::{ProviderConfig, Registry};
+use hanzo_testkit::not_run;
 use serde_json::json;
 
 use crate::items::{Maker, digests, users};
@@ -13,8 +14,7 @@ use crate::items::{Maker, digests, users};
 #[tokio::test]
 async fn a_real_model_writes_a_digest_that_is_applied() {
     let Ok(url) = std::env::var("HANZO_LOCAL_MODEL_URL") else {
-        println!("skipped: HANZO_LOCAL_MODEL_URL names no model server");
-        return;
+        return not_run("a model server (`cargo xtask test --with-local-model`)");
     };
     let client =
         Registry::standard().build(ProviderConfig::new("local", "openai").with_base_url(url)).unwrap();

@@ -242,3 +242,20 @@ async fn interrupting_the_parent_interrupts_the_subagent() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_model_is_told_of_the_tools_its_manifest_shows_and_may_call_the_others() {
+    let brain = Brain::saying(vec![vec![call("f", "far", "{}"), stop(StopReason::ToolUse)], done()]);
+    let setup = Setup::new(brain.clone());
+    let agents = setup.home.path().join("config/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let manifest =
+        "description = \"x\"\nshow = [\"look\", \"plan\", \"nothing\"]\n[capabilities]\ntools = [\"*\"]\n";
+    std::fs::write(agents.join("coder.toml"), manifest).unwrap();
+    let bench = setup.engine().await;
+    let thread = bench.thread().await.id;
+    bench.turn(thread, "Go").await.1.unwrap();
+    let names: Vec<String> = locked(&brain.requests)[0].tools.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["look", "plan"]);
+    assert_eq!(bench.log(), ["begin far {}", "end far {}"]);
+}

@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot get what it needs has failed")]
 
 mod agents;
+mod breaks;
 mod commands;
 mod compaction;
 mod faces;
 mod fold;
+mod folding;
 mod full_disk;
 mod ground;
 mod harness;

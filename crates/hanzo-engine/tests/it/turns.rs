@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hanzo_config::Settings;
+use hanzo_engine::parts::{JobInfo, JobStatus, Jobs};
 use hanzo_protocol::engine::{
     Attendance, ListKind, Mode, ThreadConfigure, ThreadOptions, ToolCallRequest, TurnStarted,
 };
@@ -378,4 +379,38 @@ async fn the_context_of_a_thread_has_this_shape() {
     user: And?
     "#);
     assert!(locked(&brain.requests)[0].messages[0].content.contains("Be kind."));
+}
+
+struct TwoJobs;
+
+impl Jobs for TwoJobs {
+    fn list(&self) -> Vec<JobInfo> {
+        let job = |id: &str, status, exit_code| JobInfo {
+            id: id.into(),
+            command: "sleep 5".into(),
+            status,
+            exit_code,
+            duration_ms: 1,
+            output_bytes: 2,
+            detached: false,
+        };
+        vec![job("proc_1", JobStatus::TimedOut, None), job("proc_2", JobStatus::Exited, Some(3))]
+    }
+}
+
+#[tokio::test]
+async fn processes_and_servers_are_listed_for_a_thread() {
+    let bench = Setup { jobs: Arc::new(TwoJobs), ..Setup::new(Brain::saying(vec![])) }.engine().await;
+    let thread = bench.thread().await.id;
+    let list = |kind, thread_id| hanzo_protocol::engine::List { kind, thread_id };
+    let jobs = ask!(bench.engine, List, list(ListKind::Jobs, Some(thread))).unwrap().entries;
+    let running = json!({
+        "id": "proc_1", "command": "sleep 5", "status": "timedOut", "durationMs": 1, "outputBytes": 2, "detached": false,
+    });
+    assert_eq!(jobs[0], running);
+    assert_eq!((&jobs[1]["status"], &jobs[1]["exitCode"]), (&json!("exited"), &json!(3)));
+    let servers = ask!(bench.engine, List, list(ListKind::McpServers, Some(thread))).unwrap().entries;
+    assert_eq!(servers, [] as [serde_json::Value; 0]);
+    let unnamed = ask!(bench.engine, List, list(ListKind::Jobs, None)).unwrap_err();
+    assert!(unnamed.message.contains("name one"), "{unnamed:?}");
 }

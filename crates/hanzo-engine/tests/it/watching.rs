@@ -197,6 +197,31 @@ async fn a_question_waits_for_the_user() {
 }
 
 #[tokio::test]
+async fn somebody_else_may_ask_the_user_of_a_thread() {
+    let bench = Setup::new(Brain::saying(vec![done()])).engine().await;
+    let thread = bench.thread().await.id;
+    let mut watch = bench.watch(thread).await;
+    let engine = bench.engine.clone();
+    let asking = tokio::spawn(async move {
+        engine.ask_user(thread, "The server asks: which?".into(), vec!["x".into(), "y".into()]).await
+    });
+    let (_, asked) = watch
+        .until(|content| match content {
+            EventContent::QuestionAsked { question } => Some(question.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!((asked.text.as_str(), asked.choices.len()), ("The server asks: which?", 2));
+    let respond = QuestionRespond { question_id: asked.question_id, text: "y".into() };
+    ask!(bench.engine, QuestionRespond, respond).unwrap();
+    assert_eq!(asking.await.unwrap().as_deref(), Some("y"));
+
+    let options = ThreadOptions { attendance: Attendance::Headless, ..ThreadOptions::default() };
+    let alone = bench.thread_with(options).await.id;
+    assert_eq!(bench.engine.ask_user(alone, "Anybody?".into(), vec![]).await, None);
+}
+
+#[tokio::test]
 async fn a_question_with_nobody_there_is_an_assumption_and_recorded_as_one() {
     let brain = Brain::with([Said::Whole(question()), Said::Whole(done())]);
     let bench = Setup::new(brain.clone()).engine().await;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::harness::Setup;
 
-fn client(server: &Server, kind: &str) -> Arc<dyn ApiClient> {
+pub fn client(server: &Server, kind: &str) -> Arc<dyn ApiClient> {
     let config = ProviderConfig {
         base_url: Some(server.base_url()),
         retry: RetryPolicy { max_retries: 3, base_ms: 1, max_ms: 5 },

@@ -135,11 +135,11 @@ impl Decoder {
                     self.state = State::Start;
                     return Some(Frame::TooLarge);
                 }
-                State::Headers { length, lines } => {
-                    if let Some(frame) = self.header(length, lines)? {
-                        return Some(frame);
-                    }
-                }
+                State::Headers { length, lines } => match self.header(length, lines) {
+                    Header::Unfinished => return None,
+                    Header::Taken => {}
+                    Header::Bad => return Some(Frame::BadHeader),
+                },
                 State::Body { length } => {
                     if self.buffer.len() < length {
                         self.buffer.reserve(length - self.buffer.len());
@@ -206,16 +206,16 @@ impl Decoder {
         Some(())
     }
 
-    /// One header line. `None` until it is whole; inside, what the headers came to, if they are over.
-    fn header(&mut self, mut length: Option<Length>, lines: u32) -> Option<Option<Frame>> {
+    /// Takes one header line.
+    fn header(&mut self, mut length: Option<Length>, lines: u32) -> Header {
         let Some(end) = self.line_end() else {
             if self.buffer.len() <= MAX_HEADER {
-                return None;
+                return Header::Unfinished;
             }
             // Nobody's header: it is skipped as a line that is too large.
             self.skip_all();
             self.state = State::SkipLine;
-            return None;
+            return Header::Unfinished;
         };
         let line = &self.buffer[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -223,21 +223,21 @@ impl Decoder {
             self.buffer.advance(end + 1);
             self.searched = 0;
             let limit = self.limit as u64;
-            return Some(match length {
+            return match length {
                 Some(Length::Known(length)) if length <= limit => {
                     // It fits: it is within the limit, which is a usize.
                     self.state = State::Body { length: usize::try_from(length).unwrap_or(usize::MAX) };
-                    None
+                    Header::Taken
                 }
                 Some(Length::Known(left)) => {
                     self.state = State::SkipBody { left };
-                    None
+                    Header::Taken
                 }
                 Some(Length::Unusable) | None => {
                     self.state = State::Start;
-                    Some(Frame::BadHeader)
+                    Header::Bad
                 }
-            });
+            };
         }
         let Some((name, value)) = split_header(line).filter(|_| lines < MAX_HEADERS) else {
             // It is no header, and may be the next message; but the first line only looked like one and is nothing else.
@@ -246,7 +246,7 @@ impl Decoder {
             }
             self.searched = 0;
             self.state = State::Start;
-            return Some(Some(Frame::BadHeader));
+            return Header::Bad;
         };
         if name.eq_ignore_ascii_case(b"content-length") {
             let number = std::str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok());
@@ -259,7 +259,7 @@ impl Decoder {
         self.buffer.advance(end + 1);
         self.searched = 0;
         self.state = State::Headers { length, lines: lines + 1 };
-        Some(None)
+        Header::Taken
     }
 
     fn line_end(&mut self) -> Option<usize> {
@@ -283,6 +283,16 @@ impl Decoder {
         self.buffer = BytesMut::new();
         self.searched = 0;
     }
+}
+
+/// What became of a header line.
+enum Header {
+    /// It is not whole yet.
+    Unfinished,
+    /// The state says what comes next.
+    Taken,
+    /// The headers are of no use.
+    Bad,
 }
 
 /// A header line's name and value; `None` for what is no header line.

@@ -52,7 +52,7 @@ use self::extensions::Lent;
 use self::listing::{AGENT_PREFIX, AGENT_TOOL, ARGUMENTS};
 
 /// How many agents may stand above each other through MCP.
-const DEEPEST: u32 = 3;
+pub const DEEPEST: u32 = 3;
 
 /// What a client talks to. Cheap to clone; all clones are the same connection.
 #[derive(Clone)]

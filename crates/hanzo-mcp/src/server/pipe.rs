@@ -307,7 +307,7 @@ impl Reader {
             let size = entry.to_string().len();
             match serde_json::from_value::<ClientJsonRpcMessage>(entry.clone()) {
                 Ok(message) => messages.push((message, size)),
-                Err(_) => answers.push(complaint(id_of(&entry), ErrorCode::INVALID_REQUEST, ODD)),
+                Err(_) => answers.push(complaint(&id_of(&entry), ErrorCode::INVALID_REQUEST, ODD)),
             }
         }
         let mut ids = HashSet::new();
@@ -315,7 +315,7 @@ impl Reader {
             JsonRpcMessage::Request(request)
                 if self.desk.knows(&request.id) || !ids.insert(request.id.clone()) =>
             {
-                answers.push(complaint(json!(request.id), ErrorCode::INVALID_REQUEST, IN_USE));
+                answers.push(complaint(&json!(request.id), ErrorCode::INVALID_REQUEST, IN_USE));
                 false
             }
             _ => true,
@@ -396,7 +396,7 @@ impl Reader {
     }
 
     async fn refuse(&self, id: Value, code: ErrorCode, message: &str) -> Option<()> {
-        self.outgoing.send(complaint(id, code, message)).await.ok()
+        self.outgoing.send(complaint(&id, code, message)).await.ok()
     }
 }
 
@@ -409,7 +409,7 @@ fn id_of(message: &Value) -> Value {
     id.filter(|id| id.is_string() || id.is_i64() || id.is_u64()).cloned().unwrap_or(Value::Null)
 }
 
-fn complaint(id: Value, code: ErrorCode, message: &str) -> Bytes {
+fn complaint(id: &Value, code: ErrorCode, message: &str) -> Bytes {
     let answer = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message}});
     Bytes::from(answer.to_string())
 }

@@ -35,7 +35,7 @@ impl Client {
 
     /// A client that has greeted.
     async fn greeted(capabilities: Value) -> Self {
-        let mut client = Self::start(ServerOptions::new("/work"));
+        let mut client = Self::start(ServerOptions::new("/project"));
         let answer = client.greet("2025-11-25", capabilities).await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
         client
@@ -94,7 +94,7 @@ fn modern(mut params: Value, capabilities: &Value) -> Value {
 #[tokio::test]
 async fn every_protocol_version_is_spoken() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut client = Client::start(ServerOptions::new("/work"));
+        let mut client = Client::start(ServerOptions::new("/project"));
         let answer = client.greet(version, json!({})).await;
         assert_eq!(answer["result"]["protocolVersion"], version);
         assert_eq!(answer["result"]["serverInfo"]["name"], "hanzo-dev");
@@ -104,7 +104,7 @@ async fn every_protocol_version_is_spoken() {
             version
         );
     }
-    let mut client = Client::start(ServerOptions::new("/work"));
+    let mut client = Client::start(ServerOptions::new("/project"));
     let found = client.ask("server/discover", modern(json!({}), &json!({}))).await;
     assert!(
         found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")),
@@ -146,7 +146,7 @@ async fn tools_have_hints_and_agents_are_tools() {
 
 #[tokio::test]
 async fn agents_are_not_called_deeper_than_three() {
-    let mut options = ServerOptions::new("/work");
+    let mut options = ServerOptions::new("/project");
     options.depth = 3;
     let mut client = Client::start(options);
     client.greet("2025-11-25", json!({})).await;
@@ -184,16 +184,16 @@ async fn commands_are_prompts_and_files_are_resources() {
     assert_eq!(prompt["result"]["messages"][0]["content"]["text"], "review speed");
 
     let files = client.ask("resources/list", json!({})).await;
-    assert_eq!(files["result"]["resources"][0]["uri"], "file:///work/a.txt");
+    assert_eq!(files["result"]["resources"][0]["uri"], "file:///project/a.txt");
     let next = files["result"]["nextCursor"].clone();
     let threads = client.ask("resources/list", json!({ "cursor": next })).await;
     assert_eq!(
         (&threads["result"]["resources"], &threads["result"]["nextCursor"]),
         (&json!([]), &Value::Null)
     );
-    let read = client.ask("resources/read", json!({"uri": "file:///work/a.txt"})).await;
+    let read = client.ask("resources/read", json!({"uri": "file:///project/a.txt"})).await;
     assert_eq!(read["result"]["contents"][0]["text"], "hello");
-    for missing in ["file:///work/b.txt", "http://example.com", "thread:///nonsense"] {
+    for missing in ["file:///project/b.txt", "http://example.com", "thread:///nonsense"] {
         assert_eq!(
             client.ask("resources/read", json!({ "uri": missing })).await["error"]["code"],
             -32002,
@@ -291,7 +291,7 @@ async fn consent_is_asked_of_the_person_at_the_client() {
 
 #[tokio::test]
 async fn since_2026_consent_is_asked_by_the_result() {
-    let mut client = Client::start(ServerOptions::new("/work"));
+    let mut client = Client::start(ServerOptions::new("/project"));
     let can = json!({"elicitation": {"form": {}}});
     let call = || json!({"name": "careful", "arguments": {"n": 1}});
     let first = client.ask("tools/call", modern(call(), &can)).await;
@@ -317,7 +317,7 @@ async fn since_2026_consent_is_asked_by_the_result() {
 
 #[tokio::test]
 async fn content_length_is_answered_in_kind() {
-    let mut client = Client::start(ServerOptions::new("/work"));
+    let mut client = Client::start(ServerOptions::new("/project"));
     let hello = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2024-11-05",
         "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}})
     .to_string();
@@ -442,7 +442,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut client = Client::start(ServerOptions::new("/work"));
+            let mut client = Client::start(ServerOptions::new("/project"));
             // A header without an end would rightly take what follows for one of its lines.
             for bytes in &before {
                 client.raw(bytes).await;
@@ -489,7 +489,7 @@ impl Client {
 
 #[tokio::test]
 async fn hip_10_methods_are_advertised_and_answered() {
-    let mut client = Client::start(ServerOptions::new("/work"));
+    let mut client = Client::start(ServerOptions::new("/project"));
     let greeting = client.greet("2025-11-25", json!({})).await;
     let methods = &greeting["result"]["capabilities"]["experimental"]["hanzo"]["methods"];
     assert!(methods.as_array().unwrap().contains(&json!("tools/execute")), "{greeting}");
@@ -516,7 +516,7 @@ async fn hip_10_methods_are_advertised_and_answered() {
 #[tokio::test]
 async fn a_context_is_replaced_merged_and_appended_to_and_outlives_the_server() {
     let place = tempfile::tempdir().unwrap();
-    let mut options = ServerOptions::new("/work");
+    let mut options = ServerOptions::new("/project");
     options.contexts = Some(place.path().join("contexts"));
     let mut client = Client::start(options.clone());
     client.greet("2025-11-25", json!({})).await;

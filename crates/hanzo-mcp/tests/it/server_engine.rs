@@ -88,13 +88,13 @@ impl FakeEngine {
             }
             "agent" => ToolResult::success(format!("{} did: {}", call.arguments["agent"], call.arguments["task"])),
             "fs" if call.arguments["action"] == "read" => match call.arguments["path"].as_str() {
-                Some("/work/a.txt") => {
+                Some("/project/a.txt") => {
                     ToolResult::success("text").with_envelope(json!({"ok": true, "data": {"text": "hello"}, "meta": {"paging": {}}}))
                 }
                 _ => ToolResult::failure("gone").with_envelope(json!({"ok": false, "error": {"code": "NOT_FOUND"}})),
             },
             "fs" => ToolResult::success("list").with_envelope(
-                json!({"ok": true, "data": {"entries": [{"uri": "file:///work/a.txt", "kind": "file"}]}, "meta": {"paging": {}}}),
+                json!({"ok": true, "data": {"entries": [{"uri": "file:///project/a.txt", "kind": "file"}]}, "meta": {"paging": {}}}),
             ),
             _ => ToolResult::failure("no such tool").with_envelope(json!({"ok": false, "error": {"code": "UNKNOWN_TOOL"}})),
         }
@@ -142,7 +142,7 @@ impl EngineClient for FakeEngine {
                     Response::ThreadStart(ThreadSummary {
                         id: ThreadId::new(),
                         title: String::new(),
-                        workspace: PathBuf::from("/work"),
+                        workspace: PathBuf::from("/project"),
                         agent: "coder".into(),
                         model: "none".into(),
                         mode: Mode::Normal,

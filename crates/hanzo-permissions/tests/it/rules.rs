@@ -76,6 +76,12 @@ fn the_other_families_cover_their_tools() {
     }
     assert!(denied("Net", "net.request", &json!({"url": "https://x.org"})));
     assert!(denied("Net(x.org)", "web_fetch", &json!({"url": "https://x.org/y"})));
+    assert!(denied("Net(x.org)", "net.websocket", &json!({"url": "wss://x.org/y"})));
+    assert!(denied("Net(x.org)", "websocket_connect", &json!({"url": "wss://x.org/y"})));
+    assert!(denied("Net(x.org)", "net.dns", &json!({"host": "x.org"})));
+    assert!(denied("Net(x.org)", "dns_lookup", &json!({"hostname": "X.org."})));
+    assert!(denied("Net(x.org)", "net.open", &json!({"url": "https://x.org/y"})));
+    assert!(denied("Net", "net", &json!({"action": "websocket", "ws_id": "ws_1"})));
     assert!(denied("Mcp", "mcp__a__b", &json!({})));
     assert!(denied("Mcp(a/b*)", "mcp__a__bc", &json!({})));
     assert!(!denied("Mcp(a/b)", "mcp__a__bc", &json!({})));

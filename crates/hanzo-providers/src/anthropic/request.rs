@@ -109,6 +109,8 @@ struct ToolAnswer<'a> {
     tool_use_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Vec<Box<RawValue>>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
 }
 
 /// Puts a mark into a block, at its end, so that the bytes before it are the same with and without.
@@ -194,6 +196,7 @@ fn tool_answer(message: &Message, quirks: &Quirks) -> Vec<u8> {
         r#type: "tool_result",
         tool_use_id: message.tool_call_id.as_ref().map_or("", |id| id.as_str()),
         content: (!content.is_empty()).then_some(content),
+        is_error: message.is_error,
     })
 }
 

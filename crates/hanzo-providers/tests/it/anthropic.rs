@@ -67,7 +67,7 @@ async fn the_request_has_the_documented_shape() {
     request.messages.extend([
         thinking,
         Message::tool(ToolCallId::new("t1"), "fs", "content"),
-        Message::tool(ToolCallId::new("t2"), "fs", ""),
+        Message { is_error: true, ..Message::tool(ToolCallId::new("t2"), "fs", "") },
         Message::user("And now?"),
     ]);
     request.max_tokens = Some(77);
@@ -93,7 +93,7 @@ async fn the_request_has_the_documented_shape() {
                 ]},
                 {"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "content"}]},
-                    {"type": "tool_result", "tool_use_id": "t2"},
+                    {"type": "tool_result", "tool_use_id": "t2", "is_error": true},
                     {"type": "text", "text": "And now?", "cache_control": mark},
                 ]},
             ],

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use hanzo_protocol::message::{Message, ModelRequest, StopReason, StreamEvent};
 use hanzo_providers::{ProviderConfig, Registry};
+use hanzo_testkit::not_run;
 
 use crate::support::answer;
 
@@ -13,7 +14,7 @@ const VARIABLE: &str = "HANZO_LOCAL_MODEL_URL";
 
 fn client() -> Option<std::sync::Arc<dyn hanzo_protocol::roles::ApiClient>> {
     let Ok(url) = std::env::var(VARIABLE) else {
-        println!("skipped: {VARIABLE} names no model server");
+        not_run("a model server (`cargo xtask test --with-local-model`)");
         return None;
     };
     Some(Registry::standard().build(ProviderConfig::new("local", "openai").with_base_url(url)).unwrap())

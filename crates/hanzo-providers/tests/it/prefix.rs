@@ -66,8 +66,8 @@ async fn every_request_begins_with_the_one_before_it() {
 fn body(request: &ModelRequest, api: Api) -> Vec<u8> {
     let server_less = hanzo_providers::ProviderConfig::new("p", "x").with_base_url("http://127.0.0.1:1");
     match api {
-        Api::OpenAi => hanzo_providers::openai::OpenAi::new(server_less).unwrap().body(request),
-        Api::Anthropic => hanzo_providers::anthropic::Anthropic::new(server_less).unwrap().body(request),
+        Api::OpenAi => hanzo_providers::openai::client(server_less).unwrap().body(request),
+        Api::Anthropic => hanzo_providers::anthropic::client(server_less).unwrap().body(request),
     }
 }
 

@@ -94,7 +94,7 @@ async fn a_vendor_nobody_heard_of_is_configuration_alone() {
 #[test]
 fn openai_models_get_their_own_quirks() {
     let preset = presets::find("openai").unwrap();
-    let client = hanzo_providers::openai::OpenAi::new(preset.config().with_api_key(KEY)).unwrap();
+    let client = hanzo_providers::openai::client(preset.config().with_api_key(KEY)).unwrap();
     let mut request = request();
     request.temperature = Some(0.2);
     let body = |request: &hanzo_protocol::message::ModelRequest| -> serde_json::Value {

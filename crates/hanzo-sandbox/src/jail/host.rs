@@ -5,9 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio as ProcessStdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,21 +14,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::child::{JailedChild, Output, report};
-use super::config::{JailConfig, Limits, Network, Protected};
+use super::config::{JailConfig, Limits, Protected};
 use super::error::JailError;
 use super::git::lexically_clean;
 use super::ladder::{Facilities, Level, LimitMechanism, Missing};
+use super::nursery::{self, Namespaces, Supervisor};
 use super::orders::{Answer, Order, PtySize, Setup};
 use super::rundir::RunDir;
 use super::supervisor::{self, PATIENCE, Standing};
-use super::{SUPERVISOR, wire};
+use super::wire;
 
 /// A running jail. Dropping it kills every command in it.
 #[derive(Debug)]
 pub struct Jail {
     /// Commands are started one at a time: the answer to one must not be taken for another's.
     socket: Mutex<OwnedFd>,
-    supervisor: Child,
+    supervisor: Supervisor,
     /// Until the jail is dropped.
     run_dir: Option<RunDir>,
     setup: Setup,
@@ -159,7 +158,7 @@ impl Jail {
         started: Started,
         mut missing: Vec<Missing>,
     ) -> Result<Self, JailError> {
-        let Started { process: supervisor, socket, standing } = started;
+        let Started { supervisor, socket, standing } = started;
         missing.extend(gaps(standing, setup.facilities));
         let jail = Self {
             socket: Mutex::new(socket),
@@ -302,8 +301,8 @@ impl Jail {
         let fresh = Launched::new(&self.config, self.setup.facilities.namespaces)?;
         let fresh = fresh.settle(&self.config, &self.setup, self.run_dir())?;
         self.dismiss();
-        let _ = self.supervisor.wait();
-        self.supervisor = fresh.process;
+        self.supervisor.wait();
+        self.supervisor = fresh.supervisor;
         *self.socket.get_mut().unwrap_or_else(PoisonError::into_inner) = fresh.socket;
         self.standing = fresh.standing;
         Ok(())
@@ -315,7 +314,7 @@ impl Jail {
         let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Write);
         if !readable(socket.as_fd(), PATIENCE) {
-            let _ = self.supervisor.kill();
+            self.supervisor.kill();
         }
     }
 
@@ -332,26 +331,12 @@ impl Drop for Jail {
             // Every command has been reported dead, so there is nothing to wait for: the supervisor ends by itself, and what
             // the kernel takes to free its namespaces (half a millisecond) need not be our caller's time.
             self.run_dir = None;
-            reap_later(&self.supervisor);
             return;
         }
         self.run_dir().empty_tmp(); // while the supervisor ends; what dying commands add is removed below
         self.dismiss();
         self.run_dir = None;
-        let _ = self.supervisor.wait();
-    }
-}
-
-/// Takes the status of a supervisor that is about to end, so that no zombie is left, without waiting for it here.
-fn reap_later(supervisor: &Child) {
-    let Some(pid) = i32::try_from(supervisor.id()).ok().and_then(rustix::process::Pid::from_raw) else {
-        return;
-    };
-    let reap = move || {
-        let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-    };
-    if std::thread::Builder::new().stack_size(64 << 10).spawn(reap).is_err() {
-        reap(); // no thread to be had
+        self.supervisor.wait();
     }
 }
 
@@ -408,64 +393,46 @@ fn resolve(config: &JailConfig, run_dir: &RunDir) -> Result<Setup, JailError> {
 
 /// A supervisor that has been started and not yet been told what to build. Dropping it ends it.
 struct Launched {
-    process: Option<Child>,
     socket: OwnedFd,
 }
 
 impl Launched {
     fn new(config: &JailConfig, namespaces: bool) -> Result<Self, JailError> {
-        let (socket, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(io::Error::from)
-                .map_err(JailError::io("make a socket"))?;
-        let mode = match (namespaces, config.network) {
-            (false, _) => supervisor::NO_NAMESPACES,
-            (true, Network::Off) => supervisor::NETWORK_OFF,
-            (true, Network::On) => supervisor::NETWORK_ON,
-        };
-        let process = std::process::Command::new(&config.host_binary)
-            .arg0(SUPERVISOR)
-            .arg(mode)
-            .env_clear()
-            .stdin(theirs)
-            .stdout(ProcessStdio::null())
-            .stderr(ProcessStdio::null())
-            .spawn()
+        let namespaces = if namespaces { Namespaces::All(config.network) } else { Namespaces::None };
+        let socket = nursery::order(&config.host_binary, namespaces)
             .map_err(|source| JailError::Supervisor { binary: config.host_binary.clone(), source })?;
-        Ok(Self { process: Some(process), socket })
+        Ok(Self { socket })
     }
 
     /// Hands over the setup and waits for the walls to stand.
-    fn settle(mut self, config: &JailConfig, setup: &Setup, run_dir: &RunDir) -> Result<Started, JailError> {
+    fn settle(self, config: &JailConfig, setup: &Setup, run_dir: &RunDir) -> Result<Started, JailError> {
         let failed = |source: io::Error| JailError::Supervisor { binary: config.host_binary.clone(), source };
         let silent = || failed(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word"));
         let socket = self.socket.as_fd();
+        let supervisor = match Supervisor::meet(socket, PATIENCE) {
+            Ok(Some(supervisor)) => supervisor,
+            nobody => {
+                nursery::give_up(&config.host_binary);
+                return Err(nobody.map_or_else(failed, |_| silent()));
+            }
+        };
         let record = File::options().create(true).append(true).open(run_dir.record()).map_err(failed)?;
         wire::send(socket, &setup.encode(), &[run_dir.lock.as_fd(), record.as_fd()]).map_err(failed)?;
         if !readable(socket, PATIENCE) {
+            supervisor.kill();
             return Err(failed(io::ErrorKind::TimedOut.into()));
         }
         let (message, _) = wire::receive(socket).map_err(failed)?.ok_or_else(silent)?;
         let standing = supervisor::decode_ready(&message)
             .map_err(failed)?
             .map_err(|error| JailError::Step { step: error.step, source: error.source })?;
-        let socket = self.socket.try_clone().map_err(failed)?;
-        Ok(Started { process: self.process.take().ok_or_else(silent)?, socket, standing })
-    }
-}
-
-impl Drop for Launched {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        Ok(Started { supervisor, socket: self.socket, standing })
     }
 }
 
 /// A supervisor that is ready for commands.
 struct Started {
-    process: Child,
+    supervisor: Supervisor,
     socket: OwnedFd,
     standing: Standing,
 }

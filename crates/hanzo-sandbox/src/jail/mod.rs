@@ -2,10 +2,10 @@
 //!
 //! # How it is built
 //!
-//! A [`Jail`] is a *supervisor*, a process of one thread made by running the host's own binary under another `argv[0]`
-//! (forking a threaded host would be unsafe). It makes the namespaces and the mount tree once. Each command is forked in
-//! it with its own pid namespace and its own copy of the mount tree, so commands share loopback and `/tmp`, and nothing
-//! else of one is visible to another. Host and supervisor talk over a socket; a command's end is a message on a socket of
+//! A [`Jail`] is a *supervisor*, a process of one thread. It is forked from a *nursery*, which is the host's own binary run
+//! once under another `argv[0]` (forking a threaded host would be unsafe, and would hand over its memory). It makes the
+//! namespaces and the mount tree once. Each command is forked in it with its own pid namespace and its own copy of the
+//! mount tree, so commands share loopback and `/tmp`, and nothing else of one is visible to another. Host and supervisor talk over a socket; a command's end is a message on a socket of
 //! its own, which is how it can be waited for without a runtime.
 //!
 //! # What it does not do
@@ -36,6 +36,8 @@ mod filter;
 mod host;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod nursery;
 #[cfg(target_os = "linux")]
 mod orders;
 #[cfg(target_os = "linux")]
@@ -81,7 +83,7 @@ pub use site::JailSite;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{Jail, probe};
 
-/// The `argv[0]` of a supervisor.
+/// The `argv[0]` of the process that supervisors are forked from.
 #[cfg(target_os = "linux")]
 const SUPERVISOR: &str = "hanzo-jail-supervisor";
 /// The `argv[0]` of the self-test's helper.
@@ -93,7 +95,7 @@ const SELF_TEST: &str = "hanzo-jail-self-test";
 pub fn run_personality() {
     #[cfg(target_os = "linux")]
     match std::env::args_os().next() {
-        Some(name) if name == SUPERVISOR => supervisor::main(),
+        Some(name) if name == SUPERVISOR => nursery::main(),
         Some(name) if name == SELF_TEST => probe::helper_main(),
         _ => {}
     }

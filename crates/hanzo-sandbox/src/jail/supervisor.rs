@@ -2,14 +2,12 @@
 //! It runs nothing itself and holds nothing of the host: its environment is empty, its descriptors are the sockets it needs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use seccompiler::BpfProgram;
@@ -17,18 +15,12 @@ use seccompiler::BpfProgram;
 use super::command::{self, Init, NoteBody, Stdio};
 use super::config::Network;
 use super::mounts;
+use super::nursery::Namespaces;
 use super::orders::{Answer, EndKind, Ending, Order, Setup, Step, StepError};
 use super::placeholder::Placeholders;
 use super::sys::{self, Forked};
 use super::wire::{self, Reader, Writer};
 use super::{filter, ruleset};
-
-/// `argv[1]` of a supervisor that makes a network namespace too.
-pub(crate) const NETWORK_OFF: &str = "network-off";
-/// `argv[1]` of one that stays in the host's.
-pub(crate) const NETWORK_ON: &str = "network-on";
-/// `argv[1]` of one that makes no namespaces.
-pub(crate) const NO_NAMESPACES: &str = "no-namespaces";
 
 /// What stands around every command.
 pub(crate) struct Walls {
@@ -81,25 +73,17 @@ pub(crate) fn decode_ready(bytes: &[u8]) -> io::Result<Result<Standing, StepErro
     Ok(Err(StepError { step, source: io::Error::from_raw_os_error(reader.signed()?) }))
 }
 
-/// The life of a supervisor: the host's socket is its standard input.
-pub(crate) fn main() -> ! {
-    let socket = io::stdin();
-    let socket = socket.as_fd();
-    let _ = run(socket);
+/// The life of a supervisor, which ends with its socket to the host or with the host.
+pub(crate) fn main(socket: BorrowedFd<'_>, host: BorrowedFd<'_>, namespaces: Namespaces) -> ! {
+    let _ = run(socket, host, namespaces);
     sys::exit_now(0)
 }
 
-fn run(socket: BorrowedFd<'_>) -> io::Result<()> {
-    // Whatever the host forgot to mark: a directory descriptor beats every mount namespace.
-    sys::close_from(3);
-    // Not the parent-death signal: it fires when the *thread* that started us ends, and a host's threads come and go.
-    let parent = rustix::process::getppid().unwrap_or(Pid::INIT);
-    let parent = pidfd_open(parent, PidfdFlags::empty())?;
+fn run(socket: BorrowedFd<'_>, host: BorrowedFd<'_>, namespaces: Namespaces) -> io::Result<()> {
     // Namespaces need nothing of the setup but this one word, so they are made while the host still prepares the rest.
-    let entered = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
-        Some(NETWORK_OFF) => enter_namespaces(Network::Off),
-        Some(NETWORK_ON) => enter_namespaces(Network::On),
-        _ => Ok(()),
+    let entered = match namespaces {
+        Namespaces::All(network) => enter_namespaces(network),
+        Namespaces::None => Ok(()),
     };
     let Some((message, mut fds)) = wire::receive(socket)? else { return Ok(()) };
     // Opened by the host: a file open for writing in our own mount namespace would keep its mount from becoming read-only.
@@ -136,7 +120,7 @@ fn run(socket: BorrowedFd<'_>) -> io::Result<()> {
         commands: BTreeMap::new(),
         next_id: 1,
     };
-    let result = supervisor.serve(socket, parent.as_fd());
+    let result = supervisor.serve(socket, host);
     supervisor.end();
     result
 }
@@ -221,13 +205,13 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn serve(&mut self, socket: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> io::Result<()> {
+    fn serve(&mut self, socket: BorrowedFd<'_>, host: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             let ids: Vec<i32> = self.commands.keys().copied().collect();
             let ready = {
                 let mut fds = vec![
                     PollFd::from_borrowed_fd(socket, PollFlags::IN),
-                    PollFd::from_borrowed_fd(parent, PollFlags::IN),
+                    PollFd::from_borrowed_fd(host, PollFlags::IN),
                     PollFd::new(&self.notes, PollFlags::IN),
                 ];
                 for running in self.commands.values() {

@@ -214,6 +214,18 @@ pub(crate) fn default_signals() {
     }
 }
 
+/// Lets the kernel take the status of ended children by itself, so that none of them waits as a zombie.
+pub(crate) fn leave_children_to_the_kernel() {
+    // SAFETY: SIG_IGN is always valid for SIGCHLD, and no handler is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// Undoes [`leave_children_to_the_kernel`], which a fork inherits.
+pub(crate) fn wait_for_children_again() {
+    // SAFETY: SIG_DFL is always valid, and no handler is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// The signal that carries the number of another, for an init to pass on.
 const PASS_ON: i32 = libc::SIGUSR1;
 

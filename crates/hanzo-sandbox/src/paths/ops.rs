@@ -106,6 +106,12 @@ impl Workspace {
         self.open_found(path, Access::Read, OFlags::RDONLY, FileType::RegularFile).map(|(file, _)| file)
     }
 
+    /// Opens a plain file for reading, with what is known about the very file that was opened.
+    pub fn open_read_known(&self, path: &Path) -> Result<(File, Metadata), PathError> {
+        let (file, found) = self.open_found(path, Access::Read, OFlags::RDONLY, FileType::RegularFile)?;
+        Ok((file, metadata(&found.stat, found.location)))
+    }
+
     /// Opens a plain file for writing, following links that stay inside.
     ///
     /// The content is touched only after the file has been checked. A file that could be left half-written is
@@ -324,7 +330,7 @@ pub(super) fn last_name<'a>(path: &Path, entry: &'a Entry) -> Result<&'a OsStrin
 }
 
 #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "the types differ by system"))]
-fn metadata(stat: &Stat, location: PathBuf) -> Metadata {
+pub(super) fn metadata(stat: &Stat, location: PathBuf) -> Metadata {
     Metadata {
         kind: FileKind::of(sys::file_type(stat)),
         len: u64::try_from(stat.st_size).unwrap_or(0),

@@ -186,8 +186,10 @@ impl Resolver {
         let Some(fd) = self.open_by_kernel(path, place, &place.rest, flags)? else { return Ok(None) };
         let stat = rustix::fs::fstat(&fd).map_err(|errno| failed("find", path, errno))?;
         let Some(mut location) = sys::descriptor_path(fd.as_fd()) else { return Ok(None) };
-        if stat.st_nlink == 0
-            && let Some(named) = location.as_os_str().as_encoded_bytes().strip_suffix(b" (deleted)")
+        // Said by the kernel when the name has gone to another file, or is part of the name: then the file is there.
+        if let Some(named) = location.as_os_str().as_encoded_bytes().strip_suffix(b" (deleted)")
+            && !rustix::fs::lstat(&location)
+                .is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino))
         {
             location = PathBuf::from(OsString::from_vec(named.to_vec()));
         }

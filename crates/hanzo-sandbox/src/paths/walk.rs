@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::{
     Workspace,
     check::other_name_of,
     error::{Access, PathError},
-    ops::{DirEntry, ListDir, expect_type},
+    ops::{DirEntry, ListDir, Metadata, expect_type, metadata},
     resolve::failed,
     roots::{ALWAYS, RootKind},
     sys,
@@ -25,8 +25,18 @@ use super::{
 pub struct OpenDir {
     file: File,
     location: PathBuf,
-    /// In the jail's private `/tmp`, where the lists say nothing.
-    is_private: bool,
+    listed: Listed,
+}
+
+/// What the lists say about the names in a directory that may itself be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    /// Nothing: it is the jail's private `/tmp`.
+    Private,
+    /// Nothing by name: no listed path is beneath it. Most directories are like that, and their names need no comparing.
+    Nowhere,
+    /// Some of what is beneath it may be closed.
+    Beneath,
 }
 
 impl OpenDir {
@@ -46,8 +56,11 @@ impl Workspace {
     pub fn open_dir(&self, path: &Path) -> Result<OpenDir, PathError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let (file, found) = self.open_found(path, Access::Read, flags, FileType::Directory)?;
-        let is_private = self.resolver.roots.get(found.root).kind == RootKind::PrivateTmp;
-        Ok(OpenDir { file, location: found.location, is_private })
+        let listed = match self.resolver.roots.get(found.root).kind {
+            RootKind::PrivateTmp => Listed::Private,
+            _ => self.listed_beneath(&found.location),
+        };
+        Ok(OpenDir { file, location: found.location, listed })
     }
 
     /// Opens a directory listed in `dir`; a link is refused.
@@ -65,7 +78,27 @@ impl Workspace {
                 access: Access::Read,
             });
         }
-        Ok(OpenDir { file: File::from(fd), location, is_private: dir.is_private })
+        let listed = match dir.listed {
+            Listed::Beneath => self.listed_beneath(&location),
+            nothing => nothing,
+        };
+        Ok(OpenDir { file: File::from(fd), location, listed })
+    }
+
+    fn listed_beneath(&self, location: &Path) -> Listed {
+        match self.unreadable.inside(location) {
+            Some(_) => Listed::Beneath,
+            None => Listed::Nowhere,
+        }
+    }
+
+    /// Looks at something listed in `dir` without opening it; a link is not followed.
+    pub fn stat_in(&self, dir: &OpenDir, name: &OsStr) -> Result<Metadata, PathError> {
+        let location = dir.location.join(name);
+        self.check_listed(dir, &location)?;
+        let stat = rustix::fs::statat(&dir.file, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| failed("look at", &location, errno))?;
+        Ok(metadata(&stat, location))
     }
 
     /// Opens a plain file listed in `dir` for reading; a link or a special file is refused.
@@ -78,7 +111,7 @@ impl Workspace {
             .map_err(|errno| failed("open", &location, errno))?;
         let stat = rustix::fs::fstat(&fd).map_err(|errno| failed("open", &location, errno))?;
         expect_type(&location, Access::Read, &stat, FileType::RegularFile)?;
-        if !dir.is_private
+        if dir.listed != Listed::Private
             && let Some(entry) = other_name_of(&self.unreadable, &stat)
         {
             return Err(PathError::Unreadable { path: location, entry, access: Access::Read });
@@ -87,13 +120,16 @@ impl Workspace {
     }
 
     fn check_listed(&self, dir: &OpenDir, location: &Path) -> Result<(), PathError> {
+        if dir.listed != Listed::Beneath {
+            return Ok(());
+        }
         match self.unreadable.covering(location) {
-            Some(entry) if !dir.is_private => Err(PathError::Unreadable {
+            Some(entry) => Err(PathError::Unreadable {
                 path: location.to_owned(),
                 entry: entry.to_owned(),
                 access: Access::Read,
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

@@ -9,6 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::ptr;
 
+use hanzo_testkit::not_run;
+
 use crate::support::{Who, World, escape, everyone, is_root, probe, tried};
 
 /// Attempts of this file; see `probes`.
@@ -300,7 +302,8 @@ fn kernel_settings() {
     // A setting without consequences, changed by one and put back.
     let path = "/proc/sys/kernel/printk_ratelimit_burst";
     if !is_root() {
-        return; // nobody else can change one outside, so there is no control
+        // Nobody else can change one outside, so there is no control.
+        return not_run("to be root");
     }
     let before = fs::read_to_string(path).unwrap();
     let other = (before.trim().parse::<u32>().unwrap() + 1).to_string();
@@ -445,7 +448,7 @@ fn calls_under_their_other_numbers() {
 #[test]
 fn setuid_programs_give_nothing() {
     if !is_root() {
-        return; // cannot make one
+        return not_run("to be root, who can make one");
     }
     let world = World::new(Who::Nobody);
     let program = world.outside.join("suid");

@@ -5,6 +5,7 @@
 //! the one connection.
 
 mod claims;
+mod index;
 mod open;
 mod read;
 mod readers;
@@ -24,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::Page;
 use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId};
+use hanzo_protocol::item::Item;
 use sqlx::Connection as _;
 use tokio::sync::{mpsc, oneshot};
 
@@ -84,7 +86,9 @@ impl SqliteStore {
     fn start(connection: Connection, path: Option<PathBuf>, fresh: bool) -> Self {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_WRITES);
         let mut writer = Writer { connection, keys: HashMap::new(), path: path.clone() };
+        let in_use = path.as_deref().map(index::InUse::new);
         tokio::spawn(async move {
+            let _in_use = in_use;
             while let Some(job) = waiting.recv().await {
                 job(&mut writer).await;
             }
@@ -216,6 +220,10 @@ impl Store for SqliteStore {
 
     fn items(&self, query: ItemQuery) -> Stored<'_, Page<StoredItem>> {
         Box::pin(self.read(move |connection| Box::pin(read::items(connection, query))))
+    }
+
+    fn calls(&self, thread: ThreadId, tool: String) -> Stored<'_, Vec<Item>> {
+        Box::pin(self.read(move |connection| Box::pin(read::calls(connection, thread, tool))))
     }
 
     fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()> {

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::script::{Script, script_error};
-use super::{Connection, SqliteStore, StoreError, rescue, schema, wal};
+use super::{Connection, SqliteStore, StoreError, index, rescue, schema, wal};
 
 /// The name of the database in its directory.
 pub(super) const FILE: &str = "hanzo.db";
@@ -84,7 +84,8 @@ pub(super) struct Opened {
 /// Opens the database, or makes it. [`StoreError::Damaged`] when it cannot be read.
 pub(super) async fn connect(path: &Path, report: &mut OpenReport) -> Result<Opened, StoreError> {
     let fresh = make_file(path)?;
-    let claimed = wal::claimed(path);
+    // A database this process has open already is not recovered now.
+    let claimed = if index::is_in_use(path) { None } else { wal::claimed(path) };
     let began = std::time::Instant::now();
     let mut connection = loop {
         match try_connect(path, fresh).await {

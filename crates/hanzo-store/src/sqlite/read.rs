@@ -129,6 +129,37 @@ pub(super) async fn items(
     Ok(Page { entries, next })
 }
 
+pub(super) async fn calls(
+    connection: &mut Connection,
+    thread: ThreadId,
+    tool: String,
+) -> Result<Vec<Item>, StoreError> {
+    let Some(key) = threads::key_of(connection, thread, ITEMS).await? else {
+        return Err(StoreError::NoThread { thread });
+    };
+    let mut script = Script::default();
+    // The text is looked through before anything is parsed: a long thread has thousands of calls of other tools. Quotes inside
+    // strings are escaped, so only a field is found.
+    script
+        .step(
+            "SELECT seq, cursor, visibility, json FROM items \
+             WHERE seq BETWEEN ? AND ? AND kind = 'toolCall' AND instr(json, ?) > 0 ORDER BY seq",
+        )
+        .bind(first_seq(key))
+        .bind(last_seq(key))
+        .bind(format!("\"tool\":\"{tool}."));
+    let rows = script.run(connection, ITEMS).await?.rows;
+    let mut found = Vec::new();
+    for row in &rows {
+        let item = stored(thread, row)?.item;
+        let is_its = |name: &str| name.split_once('.').is_some_and(|(owner, _)| owner == tool);
+        if matches!(&item.content, ItemContent::ToolCall(call) if is_its(&call.tool)) {
+            found.push(item);
+        }
+    }
+    Ok(found)
+}
+
 /// An item of its row. One that cannot be read any more is not dropped in silence: a notice stands in its place.
 fn stored(thread: ThreadId, row: &SqliteRow) -> Result<StoredItem, StoreError> {
     let column = |index: usize| -> Result<i64, StoreError> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use sqlx::Row as _;
 
 use super::script::{Script, script_error};
-use super::{Connection, StoreError};
+use super::{Connection, StoreError, index};
 
 /// The name of a file beside the database.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
@@ -54,6 +54,10 @@ pub(super) struct Claimed {
     commits: Vec<u64>,
     /// Whether the file ends within a frame.
     cut: bool,
+    /// What tells this use of the file from the one before.
+    salts: [u8; 8],
+    /// How many frames were acknowledged, where the process before left word of it.
+    acknowledged: Option<u64>,
 }
 
 /// Reads the frames' headers only; `None` without a log, or with one whose own header makes no sense to us.
@@ -66,9 +70,11 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
     if !(512..=65_536).contains(&page) {
         return None;
     }
-    let salts = &header[16..24];
+    let salts: [u8; 8] = header[16..24].try_into().ok()?;
     let frame = FRAME_HEADER as u64 + page;
-    let mut claimed = Claimed { frame, commits: Vec::new(), cut: false };
+    let acknowledged = index::acknowledged(database).filter(|known| known.salts == salts);
+    let acknowledged = acknowledged.map(|known| known.frames);
+    let mut claimed = Claimed { frame, commits: Vec::new(), cut: false, salts, acknowledged };
     let mut number = 0;
     let mut at = HEADER;
     let mut head = [0; FRAME_HEADER];
@@ -76,7 +82,7 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
         file.seek(SeekFrom::Start(at)).ok()?;
         file.read_exact(&mut head).ok()?;
         // Frames of an earlier use of the file follow the current ones; they have other salts.
-        if head[8..16] != *salts {
+        if head[8..16] != salts {
             break;
         }
         number += 1;
@@ -96,10 +102,9 @@ pub(super) fn claimed(database: &Path) -> Option<Claimed> {
 pub(super) enum Torn {
     /// Nothing.
     Nothing,
-    /// The write at its very end. A process that is killed while it writes leaves this behind, with nothing acknowledged lost; so
-    /// does a log that was cut off, and the two cannot be told apart.
+    /// A write that was never acknowledged. A process that is killed while it writes leaves this behind.
     LastWrite,
-    /// Transactions that were complete once.
+    /// Transactions that were acknowledged, as far as anybody can tell.
     More,
 }
 
@@ -118,6 +123,18 @@ pub(super) async fn torn(
     let Some(accepted) = accepted.and_then(|frames| u64::try_from(frames).ok()) else {
         return Ok(Torn::Nothing);
     };
+    if header_salts(database) != Some(claimed.salts) {
+        // Somebody has begun the log anew meanwhile, which is done when all of it is in the database.
+        return Ok(Torn::Nothing);
+    }
+    if let Some(acknowledged) = claimed.acknowledged {
+        let unfinished = claimed.cut || claimed.commits.iter().any(|commit| *commit > accepted);
+        return Ok(match (accepted < acknowledged, unfinished) {
+            (true, _) => Torn::More,
+            (false, true) => Torn::LastWrite,
+            (false, false) => Torn::Nothing,
+        });
+    }
     let beyond: Vec<u64> = claimed.commits.iter().copied().filter(|commit| *commit > accepted).collect();
     // A write that was cut short, or the rest of one that another has partly overwritten since, does not fit the frame before
     // it. One that was complete does, whatever happened further up.
@@ -129,6 +146,12 @@ pub(super) async fn torn(
         beyond if beyond.iter().any(was_complete) => Torn::More,
         _ => Torn::LastWrite,
     })
+}
+
+fn header_salts(database: &Path) -> Option<[u8; 8]> {
+    let mut header = [0; HEADER_BYTES];
+    File::open(beside(database, "-wal")).ok()?.read_exact(&mut header).ok()?;
+    header[16..24].try_into().ok()
 }
 
 /// Whether the checksum of a frame continues that of the frame before it.

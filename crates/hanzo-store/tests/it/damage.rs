@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::ThreadId;
-use hanzo_protocol::item::Item;
+use hanzo_protocol::item::{Item, NoticeLevel};
 use hanzo_store::{
     Batch, ItemQuery, OpenOptions, OpenReport, SearchQuery, SearchScope, SqliteStore, Store as _, StoreError,
     ThreadFilter,
@@ -94,6 +94,43 @@ async fn a_torn_log_loses_its_end_and_nothing_else() {
     assert!(lost > 0 && told > 0, "{told} told, {lost} lost");
     // A log cut exactly between two transactions looks like a shorter log; every other loss is told.
     assert!(told * 10 >= lost * 9, "{told} told of {lost} losses");
+}
+
+/// A process killed after it wrote a whole transaction into the log and before it said so, while another had the database open:
+/// the other goes on as if it had not happened. The same bytes in the log are a loss when they had been acknowledged.
+#[tokio::test]
+async fn a_write_is_only_called_lost_when_it_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let (store, id) = with_thread(place.path()).await;
+    let file = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+    for n in 0..20 {
+        append(&store, said(id, format!("number {n}")), n).await;
+    }
+    let (early_log, early_index) = (file("hanzo.db-wal"), file("hanzo.db-shm"));
+    for n in 20..30 {
+        append(&store, said(id, format!("number {n}")), n).await;
+    }
+    let (database, mut log, index) = (file("hanzo.db"), file("hanzo.db-wal"), file("hanzo.db-shm"));
+    assert!(early_log.len() + 100 < log.len(), "the log has grown");
+    // The first frame that was added does not continue the one before it; all that follow are whole.
+    log[early_log.len() + 50] ^= 1;
+    for (index, words) in [
+        (Some(&early_index), (NoticeLevel::Info, "the process before ended while it was writing")),
+        (Some(&index), (NoticeLevel::Warning, "the log of the database was torn")),
+        (None, (NoticeLevel::Warning, "the log of the database was torn")),
+    ] {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::write(copy.path().join("hanzo.db"), &database).unwrap();
+        std::fs::write(copy.path().join("hanzo.db-wal"), &log).unwrap();
+        if let Some(index) = index {
+            std::fs::write(copy.path().join("hanzo.db-shm"), index).unwrap();
+        }
+        let (store, report) = reopen(copy.path()).await.unwrap();
+        assert_eq!(all(&store, id).await.len(), 20);
+        let [(level, text)] = report.notices.as_slice() else { panic!("{report:?}") };
+        assert_eq!(*level, words.0, "{text}");
+        assert!(text.starts_with(words.1), "{text}");
+    }
 }
 
 #[tokio::test]

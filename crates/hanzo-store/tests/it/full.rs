@@ -2,6 +2,7 @@
 
 use hanzo_protocol::event::EventCursor;
 use hanzo_store::{Batch, OpenOptions, SqliteStore, Store as _, StoreError};
+use hanzo_testkit::not_run;
 
 use crate::help::{all, append, said, thread};
 
@@ -55,12 +56,12 @@ fn a_disk_that_is_really_full_is_survived() {
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
         .arg(std::env::current_exe().unwrap())
         .output();
-    let Ok(output) = run else { return println!("skipped: there is no `unshare`") };
+    let Ok(output) = run else { return not_run("`unshare`") };
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if said.contains("unshare failed") || said.contains("mount:") || said.contains("Operation not permitted")
     {
-        return println!("skipped: no user namespaces here: {said}");
+        return not_run("user namespaces in which a file system may be mounted");
     }
     assert!(output.status.success() && said.contains("survived a full disk"), "{said}");
 }

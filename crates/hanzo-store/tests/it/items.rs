@@ -1,7 +1,7 @@
 //! Appending and reading.
 
 use hanzo_protocol::event::EventCursor;
-use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, Visibility};
 use hanzo_protocol::tool::ToolResult;
 use hanzo_protocol::usage::{Cost, Usage};
@@ -203,4 +203,28 @@ async fn many_writers_at_once_lose_nothing() {
         all(&store, id).await.iter().map(|item| text_of(item).parse().unwrap()).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn the_calls_of_one_tool_are_found_whatever_became_of_them() {
+    let place = tempfile::tempdir().unwrap();
+    let (store, id) = with_thread(place.path()).await;
+    let named = |tool: &str| {
+        let mut item = call(id, ToolCallStatus::Completed);
+        if let ItemContent::ToolCall(call) = &mut item.content {
+            tool.clone_into(&mut call.tool);
+            // What stands in a text is no field.
+            call.arguments = r#"{"content":"\"tool\":\"mode.leave\""}"#.to_owned();
+        }
+        item
+    };
+    let items = ["mode.activate", "fs.read", "modes.other", "mode.leave", "mode"].map(named);
+    for (number, item) in items.iter().enumerate() {
+        append(&store, item.clone(), number as u64 + 1).await;
+    }
+    let folded = Batch { visibility: vec![(items[0].id, Visibility::Folded)], ..Batch::new(id) };
+    store.commit(folded).await.unwrap();
+    let found: Vec<ItemId> =
+        store.calls(id, "mode".into()).await.unwrap().iter().map(|item| item.id).collect();
+    assert_eq!(found, [items[0].id, items[3].id]);
 }

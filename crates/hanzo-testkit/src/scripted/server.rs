@@ -19,8 +19,16 @@ const LOOK: Duration = Duration::from_millis(5);
 
 type Script = Box<dyn FnMut(&Request) -> Reply + Send>;
 
+/// Whether requests are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Requests,
+    Nothing,
+}
+
 struct Shared {
     script: Mutex<Script>,
+    keep: Keep,
     seen: Mutex<Seen>,
     changed: Condvar,
     stopped: AtomicBool,
@@ -60,10 +68,23 @@ impl Server {
     /// # Panics
     /// When no port can be had.
     pub fn with(script: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+        Self::keeping(Keep::Requests, script)
+    }
+
+    /// The same, but requests are not kept: for thousands of them.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    pub fn forgetful(script: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+        Self::keeping(Keep::Nothing, script)
+    }
+
+    fn keeping(keep: Keep, script: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             script: Mutex::new(Box::new(script)),
+            keep,
             seen: Mutex::default(),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
@@ -191,7 +212,9 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
             Some(api) => {
                 let reply = {
                     let mut script = shared.script.lock().unwrap_or_else(PoisonError::into_inner);
-                    shared.seen().requests.push(request.clone());
+                    if shared.keep == Keep::Requests {
+                        shared.seen().requests.push(request.clone());
+                    }
                     shared.changed.notify_all();
                     script(&request)
                 };

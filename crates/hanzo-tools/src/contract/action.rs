@@ -160,18 +160,18 @@ pub struct Call<'a> {
     pub intent: Option<Intent>,
     /// Where base hashes come from that are not given.
     pub base_hashes: BaseHashes,
-    pub(super) query: cursor::Digest,
+    pub(super) query: cursor::Query<'a>,
 }
 
 impl Call<'_> {
     /// The position in `cursor`, which must come from the same query; `None` without a cursor.
     pub fn position<P: DeserializeOwned>(&self, cursor: Option<&PageCursor>) -> Result<Option<P>, ToolError> {
-        cursor.map(|cursor| cursor::decode(&self.query, cursor)).transpose()
+        cursor.map(|cursor| cursor::decode(&self.query.digest(), cursor)).transpose()
     }
 
     /// Paging that says there is more from `position` on. The cursor carries everything, so it outlives the process.
     pub fn more<P: Serialize>(&self, position: &P) -> Paging {
-        Paging { cursor: Some(cursor::encode(&self.query, position)), more: true }
+        Paging { cursor: Some(cursor::encode(&self.query.digest(), position)), more: true }
     }
 
     /// Runs `work` on a thread where it may block. When the call is dropped, `work` is told so and should stop; its result is
@@ -189,6 +189,19 @@ impl Call<'_> {
             Err(fault) => Err(ToolError::new(ErrorCode::Error, format!("the action failed inside: {fault}"))),
         }
     }
+
+    /// Runs `work` that is over in microseconds unless a file system hangs, without the price of another thread where the
+    /// runtime has threads to take over from this one.
+    pub async fn briefly<T, W>(&self, work: W) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Arc<Host>) -> Result<T, ToolError> + Send + 'static,
+    {
+        match tokio::runtime::Handle::current().runtime_flavor() {
+            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| work(self.host)),
+            _ => self.blocking(move |host, _| work(host)).await,
+        }
+    }
 }
 
 /// Whether a call has been dropped.
@@ -196,6 +209,11 @@ impl Call<'_> {
 pub struct Cancelled(Arc<AtomicBool>);
 
 impl Cancelled {
+    /// Says that it is time to stop.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether to stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -214,7 +232,7 @@ struct StopOnDrop(Cancelled);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
+        self.0.set();
     }
 }
 

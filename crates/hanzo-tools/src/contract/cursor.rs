@@ -2,6 +2,7 @@
 //! cannot be used to go on with another.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,6 +14,20 @@ use serde_json::{Map, Value};
 
 /// The fields that may change from page to page.
 const FREE_FIELDS: [&str; 3] = ["cursor", "limit", "intent"];
+
+/// What a call asks. Its digest is worked out when a cursor is read or given out; most calls do neither.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    pub(crate) scope: &'a Path,
+    pub(crate) action: &'a str,
+    pub(crate) arguments: &'a Map<String, Value>,
+}
+
+impl Query<'_> {
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::new(&self.scope.to_string_lossy(), self.action, self.arguments)
+    }
+}
 
 /// What a query is, in sixteen digits.
 #[derive(Debug, Clone, PartialEq, Eq)]

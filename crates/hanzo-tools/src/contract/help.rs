@@ -29,7 +29,8 @@ pub(super) fn page(tool: &str, about: &str, actions: &[Box<dyn ErasedAction>]) -
             let also =
                 if aliases.is_empty() { String::new() } else { format!(" (also {})", aliases.join(", ")) };
             let about = field.get("description").and_then(Value::as_str).unwrap_or_default();
-            write(format!("- `{name}{mark}`{also}: {}\n", about.replace('\n', " ")));
+            let colon = if about.is_empty() { "" } else { ": " };
+            write(format!("- `{name}{mark}`{also}{colon}{}\n", about.replace('\n', " ")));
         }
         write(format!("\n```json\n{}\n```\n", example_call(action.as_ref())));
     }

@@ -162,19 +162,22 @@ impl UnifiedTool {
         };
         meta.intent = call.intent;
         let id = format!("{}.{}", self.name, call.action.name());
-        let scope = self.host.workspace.path().to_string_lossy();
         let running = Call {
             host: &self.host,
             context,
             intent: call.intent,
             base_hashes,
-            query: cursor::Digest::new(&scope, &id, &call.arguments),
+            query: cursor::Query {
+                scope: self.host.workspace.path(),
+                action: &id,
+                arguments: &call.arguments,
+            },
         };
         match call.action.run(&running, call.arguments.clone()).await {
             Ok(answer) => {
                 meta.backend = answer.backend.map(str::to_owned);
                 meta.paging = answer.paging;
-                let mut result = ToolResult::from(Envelope::success(answer.data, meta));
+                let mut result = ToolResult::enveloped(Envelope::success(answer.data, meta));
                 result.attachments = answer.attachments;
                 result.taint = answer.taint;
                 result.denial = answer.denial;
@@ -182,7 +185,7 @@ impl UnifiedTool {
             }
             Err(error) => {
                 let denial = (error.code == ErrorCode::SandboxDenied).then(|| error.message.clone());
-                let mut result = ToolResult::from(Envelope::<Value>::failure(error, meta));
+                let mut result = ToolResult::enveloped(Envelope::failure(error, meta));
                 result.denial = denial;
                 result
             }

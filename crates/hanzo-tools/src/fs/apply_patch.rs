@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Bases, Checked, Plan};
-use super::transaction::{self, Lock, Op};
+use super::transaction::{self, Lock, Op, Refused};
 use super::{journal, shape, text};
 use crate::contract::{Action, Answer, Call, Target, place};
 use crate::patch::{self, ChangeKind, Edit, FileChange};
@@ -169,13 +169,16 @@ impl Action for ApplyPatch {
                     }
                 }
                 // What is about to be replaced is kept first; the put is quick when a read has kept it already.
-                for old in plan.ops.iter().filter_map(old_content) {
+                for old in plan.ops.iter().filter_map(Op::old) {
                     runtime
-                        .block_on(host.blobs.put(old))
+                        .block_on(host.blobs.put(&old.bytes))
                         .map_err(|fault| ToolError::new(ErrorCode::Io, fault.to_string()))?;
                 }
-                transaction::commit(host, &lock, &plan.ops, cancelled)?;
-                Ok(Ok(plan))
+                match transaction::commit(host, &lock, &plan.ops, cancelled) {
+                    Ok(()) => Ok(Ok(plan)),
+                    Err(Refused::Stale(op)) => Ok(Err(plan.into_stale(host, op))),
+                    Err(Refused::Failed(error)) => Err(error),
+                }
             })
             .await?;
         let plan = match done {
@@ -197,13 +200,6 @@ impl Action for ApplyPatch {
         }
         let (diff, diff_ref) = shape::shortened(call, diff).await;
         Ok(Answer::new(ApplyPatchOutput { files, diff, diff_ref }))
-    }
-}
-
-fn old_content(op: &Op) -> Option<&[u8]> {
-    match op {
-        Op::Replace { old, .. } | Op::Delete { old, .. } => Some(&old.bytes),
-        Op::Create { .. } => None,
     }
 }
 

@@ -146,3 +146,36 @@ pub(super) fn whole_characters(bytes: &[u8]) -> &[u8] {
         _ => bytes,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_lines_are_those_of_the_whole_text(
+            text in "[ab\n]{0,60}", first in 0_u32..12, length in 1_u32..8, bytes in 1_usize..30,
+        ) {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.rewind().unwrap();
+            let wanted = Wanted { first, end: first + length, bytes };
+            let found = lines(&mut file, Path::new("f"), wanted, &Cancelled::default()).unwrap();
+            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let (hash, count) = found.whole.unwrap();
+            prop_assert_eq!(hash, ContentHash::of(text.as_bytes()));
+            prop_assert_eq!(count as usize, all.len());
+            let rest = all.get(first as usize..).unwrap_or_default();
+            let part = rest[..rest.len().min(found.count as usize)].concat();
+            prop_assert!(found.count <= length);
+            prop_assert_eq!(&found.bytes, &part.as_bytes()[..part.len().min(bytes)]);
+            prop_assert_eq!(found.more, rest.len() > found.count as usize);
+            // It stops for one of two reasons, or at the end.
+            prop_assert!(!found.more || found.count == length || part.len() >= bytes);
+        }
+    }
+}

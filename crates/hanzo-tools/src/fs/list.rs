@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hanzo_protocol::envelope::ToolError;
 use hanzo_protocol::primitives::{FileUri, PageCursor};
 use hanzo_protocol::tool::Effect;
-use hanzo_sandbox::paths::FileKind;
+use hanzo_sandbox::paths::{FileKind, OpenDir};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -122,11 +123,17 @@ impl Action for List {
                 let mut bytes = 0;
                 let mut next = None;
                 let mut last = None;
+                // The address of the directory that the entries now come from.
+                let mut known: Option<(Arc<OpenDir>, FileUri)> = None;
                 walk.run(&host.workspace, cancelled, &mut |found| {
                     if glob.as_ref().is_some_and(|glob| !glob.is_match(&found.relative)) {
                         return ControlFlow::Continue(());
                     }
-                    let uri = place::uri(&found.real());
+                    let (_, directory) = match known.take() {
+                        Some(same) if Arc::ptr_eq(&same.0, &found.dir) => known.insert(same),
+                        _ => known.insert((Arc::clone(&found.dir), place::uri(found.dir.location()))),
+                    };
+                    let uri = directory.child(&found.name);
                     if entries.len() >= limit
                         || (!entries.is_empty() && bytes + uri.as_str().len() > MAX_BYTES)
                     {

@@ -52,7 +52,7 @@ const PATH_ALIASES: &[(&str, &str)] =
 /// What content from `real` is to be marked as. Remote callers get nothing from outside.
 pub(crate) fn taint(host: &Host, real: &Path, caller: ToolCaller) -> Result<Option<Taint>, ToolError> {
     match (place::place_of(&host.workspace, real), caller) {
-        (Place::Inside, _) => Ok(None),
+        (Place::Inside, _) => Ok(host.ledger.taint_at(real)),
         (Place::Outside, ToolCaller::Local) => Ok(Some(Taint::Outside)),
         (Place::Outside, ToolCaller::Remote) => Err(ToolError::new(
             ErrorCode::Denied,

@@ -10,6 +10,7 @@ use hanzo_protocol::item::Taint;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_protocol::primitives::{ContentHash, FileUri, PageCursor, Position, Range};
 use hanzo_protocol::tool::{Effect, ToolCaller};
+use hanzo_sandbox::paths::PathError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -174,7 +175,7 @@ impl Action for Read {
         if loaded.real.is_some() {
             call.host.ledger.keep_read(&call.host.blobs, &loaded.hash, loaded.bytes);
         }
-        Ok(answer.tainted(loaded.taint))
+        Ok(answer.tainted(loaded.taint.or_else(|| call.host.ledger.taint_of(&loaded.hash))))
     }
 }
 
@@ -220,10 +221,14 @@ impl There {
 }
 
 fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(std::fs::File, There), ToolError> {
-    let metadata = host.workspace.stat(path).map_err(|error| place::failure(&error))?;
+    let fail = |error: PathError| place::failure(&error);
+    if caller == ToolCaller::Remote {
+        // Not even what kind of thing is there.
+        super::taint(host, &host.workspace.stat(path).map_err(fail)?.location, caller)?;
+    }
+    let (file, metadata) = host.workspace.open_read_known(path).map_err(fail)?;
     let real = metadata.location;
     let taint = super::taint(host, &real, caller)?;
-    let file = host.workspace.open_read(path).map_err(|error| place::failure(&error))?;
     Ok((file, There { real, taint, size: metadata.len }))
 }
 

@@ -139,6 +139,8 @@ impl Action for SearchText {
                 let taint = super::taint(host, &real, caller)?;
                 let limits = Limits { matches, bytes: MAX_BYTES };
                 let page = search::search(&host.workspace, &query, limits, after, cancelled)?;
+                let foreign = || page.files.iter().find_map(|file| host.ledger.taint_at(&file.real));
+                let taint = taint.or_else(foreign);
                 Ok((page, taint))
             })
             .await?;

@@ -1,6 +1,8 @@
 //! The actions that change what there is, not what is in it: `write` (new files), `mkdir`, `mv`, `rm`; and `stat`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
 use hanzo_protocol::primitives::{ContentHash, FileUri};
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::list::EntryKind;
-use super::transaction::{self, Content, Lock, Op};
+use super::transaction::{self, Content, Lock, Op, Refused};
 use super::{journal, read};
 use crate::contract::{Action, Answer, BaseHashes, Call, Cancelled, Target, place};
 use crate::host::Host;
@@ -140,7 +142,10 @@ fn write(
         Err(error) => return Err(fail(error)),
     };
     let ops = [op];
-    transaction::commit(host, &lock, &ops, cancelled)?;
+    transaction::commit(host, &lock, &ops, cancelled).map_err(|refused| match refused {
+        Refused::Failed(error) => error,
+        Refused::Stale(_) => unreachable!("every hash is known here"),
+    })?;
     let real = host.workspace.stat(path).map(|there| there.location).map_err(fail)?;
     let [Op::Replace { new, .. } | Op::Create { new, .. }] = ops else { unreachable!("it is one of these") };
     Ok((real, new))
@@ -423,18 +428,46 @@ impl Action for Stat {
     async fn run(&self, call: &Call<'_>, input: PathInput) -> Result<Answer<StatOutput>, ToolError> {
         let path = place::parse(&input.path)?;
         let caller = call.context.caller;
-        let output = call.blocking(move |host, _| stat(host, &path, caller)).await?;
+        let looked = call.briefly(move |host| stat(host, &path, caller)).await?;
+        let output = match looked {
+            Looked::Known(output) => output,
+            Looked::ToRead(output, mut file) => {
+                let real = output.uri.to_path();
+                let hash = move |_: &Arc<Host>, _: &Cancelled| {
+                    read::read_all(&mut file, &real).map(|content| ContentHash::of(&content))
+                };
+                StatOutput { hash: Some(call.blocking(hash).await?), ..output }
+            }
+        };
         Ok(Answer::new(output))
     }
 }
 
-fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> Result<StatOutput, ToolError> {
+/// A file that was looked at.
+enum Looked {
+    Known(StatOutput),
+    /// Its hash is to come; reading it takes a while.
+    ToRead(StatOutput, File),
+}
+
+/// Up to here reading and hashing a file takes no longer than handing it to another thread.
+const SMALL: u64 = 64 << 10;
+
+fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> Result<Looked, ToolError> {
     let workspace = &host.workspace;
-    let there = match workspace.stat(path) {
-        Ok(there) => there,
-        Err(error) => match workspace.stat_link(path) {
-            Ok(link) if link.kind == FileKind::Symlink => link,
-            _ => return Err(fail(error)),
+    // Most are plain files, which are found and opened in one go. What is not is looked at again more closely.
+    let (there, file) = match workspace.open_read_known(path) {
+        Ok((file, there)) => (there, Some(file)),
+        Err(_) => match workspace.stat(path) {
+            Ok(there) if there.kind == FileKind::File => {
+                let file = workspace.open_read(path).map_err(fail)?;
+                (there, Some(file))
+            }
+            Ok(there) => (there, None),
+            Err(error) => match workspace.stat_link(path) {
+                Ok(link) if link.kind == FileKind::Symlink => (link, None),
+                _ => return Err(fail(error)),
+            },
         },
     };
     super::taint(host, &there.location, caller)?;
@@ -442,20 +475,22 @@ fn stat(host: &Host, path: &Path, caller: hanzo_protocol::tool::ToolCaller) -> R
         FileKind::Symlink => workspace.read_link(path).ok().map(|target| target.display().to_string()),
         _ => None,
     };
-    let hash = if there.kind == FileKind::File && there.len <= read::MAX_FILE {
-        let mut file = workspace.open_read(path).map_err(fail)?;
-        Some(ContentHash::of(&read::read_all(&mut file, path)?))
-    } else {
-        None
-    };
     let mtime = jiff::Timestamp::from_nanosecond(there.modified_ns).unwrap_or_default();
-    Ok(StatOutput {
+    let output = StatOutput {
         uri: place::uri(&there.location),
         kind: there.kind.into(),
         size: there.len,
-        hash,
+        hash: None,
         mtime: mtime.to_string(),
         mode: format!("{:o}", there.mode),
         target,
+    };
+    Ok(match file {
+        Some(mut file) if there.len <= SMALL => {
+            let hash = Some(ContentHash::of(&read::read_all(&mut file, path)?));
+            Looked::Known(StatOutput { hash, ..output })
+        }
+        Some(file) if there.len <= read::MAX_FILE => Looked::ToRead(output, file),
+        _ => Looked::Known(output),
     })
 }

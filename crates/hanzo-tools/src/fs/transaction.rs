@@ -49,16 +49,32 @@ pub(crate) enum Op {
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     hash: OnceLock<ContentHash>,
+    /// The hash somebody believes it to have, when that is still to be checked.
+    claimed: Option<ContentHash>,
 }
 
 impl Content {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, hash: OnceLock::new() }
+        Self { bytes, hash: OnceLock::new(), claimed: None }
+    }
+
+    /// With a hash that [`commit`] checks before anything changes: for large files, where the disk leaves time for it.
+    pub(crate) fn claimed(bytes: Vec<u8>, claimed: ContentHash) -> Self {
+        Self { bytes, hash: OnceLock::new(), claimed: Some(claimed) }
+    }
+
+    /// The hash it was claimed to have, if that was left to be checked.
+    pub(crate) fn claim(&self) -> Option<&ContentHash> {
+        self.claimed.as_ref()
+    }
+
+    fn is_as_claimed(&self) -> bool {
+        self.claimed.as_ref().is_none_or(|claimed| claimed == self.hash())
     }
 
     /// With the hash that is known already.
     pub(crate) fn hashed(bytes: Vec<u8>, hash: ContentHash) -> Self {
-        Self { bytes, hash: hash.into() }
+        Self { bytes, hash: hash.into(), claimed: None }
     }
 
     pub(crate) fn hash(&self) -> &ContentHash {
@@ -67,14 +83,10 @@ impl Content {
 }
 
 /// From this many bytes on, hashing takes longer than starting a thread for it by far.
-const LARGE: usize = 1 << 20;
+pub(super) const LARGE: usize = 1 << 20;
 
 /// Does both, at once when they are about many bytes.
-pub(crate) fn beside<A: Send, B>(
-    size: usize,
-    other: impl FnOnce() -> A + Send,
-    here: impl FnOnce() -> B,
-) -> (A, B) {
+fn beside<A: Send, B>(size: usize, other: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     if size < LARGE {
         return (other(), here());
     }
@@ -86,7 +98,14 @@ pub(crate) fn beside<A: Send, B>(
 }
 
 impl Op {
-    fn path(&self) -> &Path {
+    pub(super) fn old(&self) -> Option<&Content> {
+        match self {
+            Self::Replace { old, .. } | Self::Delete { old, .. } => Some(old),
+            Self::Create { .. } => None,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::Replace { path, .. } | Self::Create { path, .. } | Self::Delete { path, .. } => path,
         }
@@ -160,8 +179,23 @@ pub(super) enum Crash {
     AfterApplying(usize),
 }
 
+/// Why nothing was changed.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It could not be done.
+    Failed(ToolError),
+    /// The old content of this operation does not have the hash it was claimed to have.
+    Stale(usize),
+}
+
+impl From<ToolError> for Refused {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// Carries out all operations or none.
-pub(crate) fn commit(host: &Host, lock: &Lock, ops: &[Op], cancelled: &Cancelled) -> Result<(), ToolError> {
+pub(crate) fn commit(host: &Host, lock: &Lock, ops: &[Op], cancelled: &Cancelled) -> Result<(), Refused> {
     commit_until(host, lock, ops, cancelled, Crash::Never)
 }
 
@@ -171,7 +205,7 @@ pub(super) fn commit_until(
     ops: &[Op],
     cancelled: &Cancelled,
     crash: Crash,
-) -> Result<(), ToolError> {
+) -> Result<(), Refused> {
     let workspace = &host.workspace;
     let directories: BTreeSet<PathBuf> =
         ops.iter().filter_map(|op| op.path().parent()).map(Path::to_owned).collect();
@@ -199,14 +233,14 @@ pub(super) fn commit_until(
             drop(staged);
             undo_directories();
             journal.remove();
-            return Err(error);
+            return Err(error.into());
         }
     }
     let mut staged = staged;
     #[cfg(test)]
     if crash == Crash::AfterStaging {
         staged.into_iter().flatten().for_each(Staged::leave);
-        return Err(ToolError::new(ErrorCode::Error, "died"));
+        return Err(ToolError::new(ErrorCode::Error, "died").into());
     }
     let _ = crash;
     let mut applied: Vec<Applied<'_>> = Vec::with_capacity(ops.len());
@@ -215,7 +249,7 @@ pub(super) fn commit_until(
         #[cfg(test)]
         if crash == Crash::AfterApplying(index) {
             staged.into_iter().flatten().for_each(Staged::leave);
-            return Err(ToolError::new(ErrorCode::Error, "died"));
+            return Err(ToolError::new(ErrorCode::Error, "died").into());
         }
         match apply_one(workspace, op, staged[index].as_mut(), &trash[index]) {
             Ok(done) => applied.push(done),
@@ -226,6 +260,13 @@ pub(super) fn commit_until(
             }
         }
     }
+    if failure.is_none() {
+        // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
+        let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
+        let ((), interference) =
+            beside(size, || flush(&staged, ops), || find_interference(workspace, &applied, &staged, ops));
+        failure = interference;
+    }
     if let Some(mut error) = failure {
         let undone = undo(workspace, &applied, &staged);
         drop(staged);
@@ -235,9 +276,8 @@ pub(super) fn commit_until(
         } else {
             error.message = format!("{}; could not be put back: {}", error.message, undone.join(", "));
         }
-        return Err(error);
+        return Err(error.into());
     }
-    flush(workspace, &staged, ops);
     for done in &applied {
         if let Applied::Trashed { trash, .. } = done {
             // What is left of it is swept with the journal's directories.
@@ -277,37 +317,49 @@ fn stage_all(
     workspace: &Workspace,
     ops: &[Op],
     cancelled: &Cancelled,
-) -> Result<Vec<Option<Staged>>, ToolError> {
+) -> Result<Vec<Option<Staged>>, Refused> {
     for op in ops {
         if let (Op::Create { path, .. }, Some(parent)) = (op, op.path().parent()) {
             let _ = path;
             workspace.mkdir_all(parent).map_err(|error| place::failure(&error))?;
         }
     }
-    let stage = |op: &Op| -> Result<Option<Staged>, ToolError> {
+    let stage = |(index, op): (usize, &Op)| -> Result<Option<Staged>, Refused> {
         cancelled.check()?;
-        match op {
-            // The hash is wanted later; the disk leaves time for it.
+        // The hashes are wanted later; the disk leaves time for them.
+        let is_as_claimed = || op.old().is_none_or(Content::is_as_claimed);
+        let (is_as_claimed, staged) = match op {
             Op::Replace { path, new, .. } | Op::Create { path, new, .. } => {
-                let stage = || workspace.stage(path, &new.bytes);
-                let (_, staged) = beside(new.bytes.len(), || new.hash(), stage);
-                staged.map(Some).map_err(|error| place::failure(&error))
+                let hashes = || {
+                    new.hash();
+                    is_as_claimed()
+                };
+                let stage = || workspace.stage(path, &new.bytes).map(Some);
+                beside(new.bytes.len(), hashes, stage)
             }
-            Op::Delete { .. } => Ok(None),
+            Op::Delete { .. } => (is_as_claimed(), Ok(None)),
+        };
+        if !is_as_claimed {
+            return Err(Refused::Stale(index));
         }
+        staged.map_err(|error| place::failure(&error).into())
     };
+    let all: Vec<(usize, &Op)> = ops.iter().enumerate().collect();
     if ops.len() < PARALLEL_FROM {
-        return ops.iter().map(stage).collect();
+        return all.into_iter().map(stage).collect();
     }
     let share = ops.len().div_ceil(STAGING_THREADS);
-    let parts: Vec<Result<Vec<Option<Staged>>, ToolError>> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            ops.chunks(share).map(|part| scope.spawn(move || part.iter().map(stage).collect())).collect();
+    let parts: Vec<Result<Vec<Option<Staged>>, Refused>> = std::thread::scope(|scope| {
+        let stage = &stage;
+        let workers: Vec<_> = all
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().copied().map(stage).collect()))
+            .collect();
         workers
             .into_iter()
             .map(|worker| {
                 let lost = || ToolError::new(ErrorCode::Error, "a thread that writes files failed");
-                worker.join().unwrap_or_else(|_| Err(lost()))
+                worker.join().unwrap_or_else(|_| Err(lost().into()))
             })
             .collect()
     });
@@ -324,17 +376,13 @@ fn apply_one<'a>(
 ) -> Result<Applied<'a>, (Applied<'a>, ToolError)> {
     let failed = |error: PathError| (Applied::Nothing, place::failure(&error));
     match (op, staged) {
-        (Op::Replace { path, old, .. }, Some(staged)) => {
+        (Op::Replace { path, .. }, Some(staged)) => {
             staged.exchange().map_err(|error| match error.io_kind() {
                 // Where the swap takes several steps, it notices by itself.
                 Some(std::io::ErrorKind::ResourceBusy) => (Applied::Nothing, interfered(path)),
                 _ => failed(error),
             })?;
-            if holds(workspace, &staged.temporary(), &old.bytes) {
-                Ok(Applied::Exchanged)
-            } else {
-                Err((Applied::Exchanged, interfered(path)))
-            }
+            Ok(Applied::Exchanged)
         }
         (Op::Create { path, mode, .. }, Some(staged)) => {
             staged.commit_new().map_err(failed)?;
@@ -343,16 +391,33 @@ fn apply_one<'a>(
             }
             Ok(Applied::Created(op))
         }
-        (Op::Delete { path, old }, _) => {
+        (Op::Delete { path, .. }, _) => {
             workspace.rename(path, trash, Overwrite::Refuse).map_err(failed)?;
-            let done = Applied::Trashed { op, trash: trash.to_owned() };
-            if holds(workspace, trash, &old.bytes) { Ok(done) } else { Err((done, interfered(path))) }
+            Ok(Applied::Trashed { op, trash: trash.to_owned() })
         }
         (Op::Replace { path, .. } | Op::Create { path, .. }, None) => {
             let lost = format!("the new content of `{}` was not written", path.display());
             Err((Applied::Nothing, ToolError::new(ErrorCode::Error, lost)))
         }
     }
+}
+
+/// Looks whether what came out of every place is what was taken to be there.
+fn find_interference(
+    workspace: &Workspace,
+    applied: &[Applied<'_>],
+    staged: &[Option<Staged>],
+    ops: &[Op],
+) -> Option<ToolError> {
+    applied.iter().zip(staged).zip(ops).find_map(|((done, staged), op)| {
+        let out = match (done, staged) {
+            (Applied::Exchanged, Some(staged)) => staged.temporary(),
+            (Applied::Trashed { trash, .. }, _) => trash.clone(),
+            _ => return None,
+        };
+        let is_same = op.old().is_none_or(|old| holds(workspace, &out, &old.bytes));
+        (!is_same).then(|| interfered(op.path()))
+    })
 }
 
 fn interfered(path: &Path) -> ToolError {
@@ -419,7 +484,7 @@ fn undo(workspace: &Workspace, applied: &[Applied<'_>], staged: &[Option<Staged>
 }
 
 /// Flushes each directory once.
-fn flush(workspace: &Workspace, staged: &[Option<Staged>], ops: &[Op]) {
+fn flush(staged: &[Option<Staged>], ops: &[Op]) {
     let mut seen = BTreeSet::new();
     for (staged, op) in staged.iter().zip(ops) {
         let is_first = op.path().parent().is_none_or(|parent| seen.insert(parent.to_owned()));
@@ -430,7 +495,6 @@ fn flush(workspace: &Workspace, staged: &[Option<Staged>], ops: &[Op]) {
             let _ = staged.flush_directory();
         }
     }
-    let _ = workspace;
 }
 
 fn trash_name(path: &Path) -> PathBuf {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
+use hanzo_protocol::item::ToolCallItem;
 use hanzo_protocol::narrowing::{Narrowed, Narrowing};
 use hanzo_protocol::tool::{Effect, Reach};
 use schemars::JsonSchema;
@@ -109,6 +110,17 @@ impl Modes {
         Ok(mode)
     }
 
+    /// Makes a mode active that was active when the thread was last open. When its file is gone or has a mistake now, what it
+    /// left in is not known: then nothing is left in but what no mode takes away, until the user says that modes are left.
+    fn reactivate(&self, name: &str) {
+        if let Err(error) = self.activate(name) {
+            let about = json!(format!("it was active, and cannot be read any more: {}", error.message));
+            if let Ok(mode) = Mode::parse(name, &format!("about = {about}\ntools = []")) {
+                self.active().push(Arc::new(mode));
+            }
+        }
+    }
+
     /// Leaves all modes. This widens, so only the user's word may lead here: the permission rules make `mode.leave` a question.
     pub fn leave(&self) -> Vec<String> {
         std::mem::take(&mut *self.active()).iter().map(|mode| mode.name.clone()).collect()
@@ -152,6 +164,34 @@ impl Narrowing for Modes {
             })
         })
     }
+
+    fn recalls(&self) -> Option<&'static str> {
+        Some("mode")
+    }
+
+    fn recall(&self, call: &ToolCallItem) {
+        match call.tool.as_str() {
+            "mode.activate" => {
+                if let Some(name) = activated(call) {
+                    self.reactivate(&name);
+                }
+            }
+            "mode.leave" => drop(self.leave()),
+            _ => {}
+        }
+    }
+}
+
+/// Which mode a call activated: its answer has the name in full, its arguments have it as the model wrote it.
+fn activated(call: &ToolCallItem) -> Option<String> {
+    let answered = call.result.as_ref().and_then(|result| result.envelope.as_ref());
+    let answered = answered.and_then(|envelope| Some(envelope["data"]["name"].as_str()?.to_owned()));
+    let asked = || {
+        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
+        let name = arguments["name"].as_str().or_else(|| arguments["mode"].as_str())?;
+        Some(name.to_owned())
+    };
+    answered.or_else(asked)
 }
 
 /// The tool, to be given a host.

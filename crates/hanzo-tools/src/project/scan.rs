@@ -1,6 +1,7 @@
 //! The bounded look: level by level, so that a large tree is seen in its breadth before the budget is spent.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -191,7 +192,7 @@ impl Scan {
                     }
                 }
                 FileKind::Directory if NOT_OURS.contains(&name) => {}
-                FileKind::Directory if rules.leave_out(&dir.location().join(name), true) => {}
+                FileKind::Directory if rules.leave_out(dir.location(), OsStr::new(name), true) => {}
                 FileKind::Directory => names.directories.push(entry.name),
                 _ => {}
             }

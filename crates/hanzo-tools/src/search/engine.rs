@@ -1,11 +1,9 @@
 //! The search itself.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use grep_matcher::Matcher as _;
@@ -18,13 +16,10 @@ use hanzo_protocol::primitives::{Position, Range};
 use hanzo_sandbox::paths::{FileKind, Workspace};
 use ignore::types::{Types, TypesBuilder};
 
+use super::share::Shared;
 use super::walk::{self, Scope, Walk};
 use crate::contract::{Cancelled, place};
 
-/// Files handed out and not yet searched. Each may hold a directory open, and a process has 1024 descriptors at least.
-const QUEUE: usize = 128;
-/// How many files the search may be ahead of the first one that is not finished.
-const WINDOW: usize = 4096;
 /// A compiled pattern is no larger; beyond it is a bomb.
 const MAX_PATTERN_BYTES: usize = 10 << 20;
 /// A shown line is cut to this many characters.
@@ -157,45 +152,57 @@ pub fn search(
             let (shared, matcher, stop) = (&shared, &matcher, &stop);
             scope.spawn(move || {
                 let mut worker = Worker::new(query, matcher, limits.matches.saturating_add(1));
-                while let Some((index, found)) = shared.next_file() {
-                    let skip = if last_key.is_some_and(|key| *key == key_of(&found)) { skip } else { 0 };
-                    let matches = match workspace.open_read_in(&found.dir, &found.name) {
-                        Ok(file) if !stop.load(Ordering::Relaxed) && !cancelled.is_set() => {
-                            worker.search(&file, skip)
+                while let Some((index, batch)) = shared.next_batch() {
+                    let searched = batch.len();
+                    let mut results = Vec::new();
+                    for found in batch {
+                        let skip = if last_key.is_some_and(|key| *key == key_of(&found)) { skip } else { 0 };
+                        if stop.load(Ordering::Relaxed) || cancelled.is_set() {
+                            break;
                         }
                         // Unreadable files are passed over, as ripgrep does.
-                        _ => Vec::new(),
-                    };
-                    let result = (!matches.is_empty()).then(|| {
-                        let key = key_of(&found);
-                        (Found { real: found.real(), matches, key }, skip)
-                    });
-                    shared.finished(index, result);
+                        let Ok(file) = workspace.open_read_in(&found.dir, &found.name) else { continue };
+                        let matches = worker.search(&file, skip);
+                        if !matches.is_empty() {
+                            let key = key_of(&found);
+                            results.push((Found { real: found.real(), matches, key }, skip));
+                        }
+                    }
+                    shared.finished(index, searched, results);
                 }
             });
         }
         let (shared, stop, filter, walk) = (&shared, &stop, &filter, &walk);
         let walker = scope.spawn(move || {
+            let mut batch = Vec::new();
             let result = walk.run(workspace, cancelled, &mut |found| {
                 if stop.load(Ordering::Relaxed) || cancelled.is_set() {
                     return ControlFlow::Break(());
                 }
-                if found.kind == FileKind::File && filter.wants(&found) && !shared.hand_out(found, stop) {
-                    return ControlFlow::Break(());
+                if found.kind == FileKind::File && filter.wants(&found) {
+                    batch.push(found);
+                    if batch.len() >= shared.batch_size() && !shared.hand_out(std::mem::take(&mut batch)) {
+                        return ControlFlow::Break(());
+                    }
                 }
                 ControlFlow::Continue(())
             });
+            if !batch.is_empty() {
+                shared.hand_out(batch);
+            }
             shared.end_of_walk();
             result
         });
-        while let Some((found, skip)) = shared.next_result() {
-            if collector.take(found, skip).is_break() || cancelled.is_set() {
-                stop.store(true, Ordering::Relaxed);
-                shared.abandon();
-                break;
+        'page: while let Some(results) = shared.next_results() {
+            for (found, skip) in results {
+                if collector.take(found, skip).is_break() || cancelled.is_set() {
+                    stop.store(true, Ordering::Relaxed);
+                    shared.abandon();
+                    break 'page;
+                }
             }
         }
-        collector.page.searched = shared.searched.load(Ordering::Relaxed);
+        collector.page.searched = shared.searched();
         walker.join().unwrap_or(Ok(()))
     });
     walked.map_err(|error| place::failure(&error))?;
@@ -336,141 +343,6 @@ impl Collector {
             self.page.files.push(found);
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// What the walker, the workers and the collector share.
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Rung on every change the others may wait for.
-    files: Condvar,
-    room: Condvar,
-    results: Condvar,
-    searched: AtomicUsize,
-}
-
-#[derive(Default)]
-struct State {
-    queue: VecDeque<(usize, walk::Found)>,
-    handed_out: usize,
-    ended: bool,
-    abandoned: bool,
-    /// Files finished, by index, that are not the next one.
-    finished: BTreeMap<usize, Option<(Found, usize)>>,
-    /// The next index to pass on.
-    next: usize,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives a file to the workers; false when nobody wants more.
-    fn hand_out(&self, found: walk::Found, stop: &AtomicBool) -> bool {
-        let mut state = self.lock();
-        while (state.queue.len() >= QUEUE || state.handed_out >= state.next + WINDOW) && !state.abandoned {
-            if stop.load(Ordering::Relaxed) {
-                return false;
-            }
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.abandoned {
-            return false;
-        }
-        let index = state.handed_out;
-        state.handed_out += 1;
-        state.queue.push_back((index, found));
-        drop(state);
-        self.files.notify_one();
-        true
-    }
-
-    fn end_of_walk(&self) {
-        self.lock().ended = true;
-        self.files.notify_all();
-        self.results.notify_all();
-    }
-
-    fn abandon(&self) {
-        let mut state = self.lock();
-        state.abandoned = true;
-        state.queue.clear();
-        drop(state);
-        self.files.notify_all();
-        self.room.notify_all();
-    }
-
-    fn next_file(&self) -> Option<(usize, walk::Found)> {
-        let mut state = self.lock();
-        loop {
-            if state.abandoned {
-                return None;
-            }
-            if let Some(file) = state.queue.pop_front() {
-                let wake = state.queue.len() == QUEUE / 2;
-                drop(state);
-                if wake {
-                    self.room.notify_one();
-                }
-                return Some(file);
-            }
-            if state.ended {
-                return None;
-            }
-            state = self.files.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn finished(&self, index: usize, result: Option<(Found, usize)>) {
-        self.searched.fetch_add(1, Ordering::Relaxed);
-        let mut state = self.lock();
-        state.finished.insert(index, result);
-        let mut wake =
-            index == state.next && state.finished.first_key_value().is_some_and(|(_, found)| found.is_some());
-        // Files without a match are passed on here, so that the collector wakes only for something.
-        loop {
-            let next = state.next;
-            match state.finished.get(&next) {
-                Some(None) => {
-                    state.finished.remove(&next);
-                    state.next += 1;
-                }
-                Some(Some(_)) => {
-                    wake = true;
-                    break;
-                }
-                None => break,
-            }
-        }
-        let over = state.ended && state.next == state.handed_out;
-        drop(state);
-        self.room.notify_one();
-        if wake || over {
-            self.results.notify_one();
-        }
-    }
-
-    /// The next file with matches, in order; `None` when all are through.
-    fn next_result(&self) -> Option<(Found, usize)> {
-        let mut state = self.lock();
-        loop {
-            let next = state.next;
-            if let Some(result) = state.finished.remove(&next) {
-                state.next += 1;
-                // The walker may be waiting for the window to move on, and nobody else is left to wake it.
-                self.room.notify_one();
-                if result.is_some() {
-                    return result;
-                }
-                continue;
-            }
-            if state.ended && state.next == state.handed_out {
-                return None;
-            }
-            state = self.results.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 }
 

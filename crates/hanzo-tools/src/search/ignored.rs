@@ -25,6 +25,8 @@ pub(crate) struct Rules {
     /// A repository begins here.
     is_repository: bool,
     in_repository: bool,
+    /// Neither these nor those above leave out anything.
+    is_silent: bool,
 }
 
 impl Rules {
@@ -61,17 +63,29 @@ impl Rules {
                 || workspace.open_read_in(dir, OsStr::new(".git")).is_ok()
         };
         let exclude = is_repository.then(|| exclude(workspace, dir)).flatten();
-        let (ignore, gitignore) = (load(".ignore"), load(".gitignore"));
         let in_repository = is_repository || parent.as_ref().is_some_and(|parent| parent.in_repository);
+        let ignore = load(".ignore");
+        // Nobody would ask it: a repository further down begins anew.
+        let gitignore = in_repository.then(|| load(".gitignore")).flatten();
         match parent {
             // Most directories say nothing.
             Some(parent) if ignore.is_none() && gitignore.is_none() && !is_repository => parent,
-            parent => Arc::new(Self { parent, ignore, gitignore, exclude, is_repository, in_repository }),
+            parent => {
+                let is_silent = ignore.is_none()
+                    && gitignore.is_none()
+                    && exclude.is_none()
+                    && parent.as_ref().is_none_or(|parent| parent.is_silent);
+                Arc::new(Self { parent, ignore, gitignore, exclude, is_repository, in_repository, is_silent })
+            }
         }
     }
 
-    /// Whether `path`, an absolute one, is left out.
-    pub(crate) fn leave_out(&self, path: &Path, is_dir: bool) -> bool {
+    /// Whether `name` in `directory`, an absolute path, is left out.
+    pub(crate) fn leave_out(&self, directory: &Path, name: &OsStr, is_dir: bool) -> bool {
+        if self.is_silent {
+            return false;
+        }
+        let path = &directory.join(name);
         let mut own = Match::None;
         let mut git = Match::None;
         let mut exclude = Match::None;

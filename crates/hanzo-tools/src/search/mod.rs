@@ -5,6 +5,7 @@
 
 mod engine;
 pub(crate) mod ignored;
+mod share;
 pub(crate) mod walk;
 
 pub(crate) use engine::glob_set;

@@ -116,32 +116,53 @@ impl Walker<'_> {
                 continue;
             }
             let is_dir = entry.kind == FileKind::Directory;
-            let path = relative.join(&entry.name);
             if let Some(rules) = &rules {
                 let hidden = entry.name.as_encoded_bytes().first() == Some(&b'.');
-                if hidden || rules.leave_out(&dir.location().join(&entry.name), is_dir) {
+                if hidden || rules.leave_out(dir.location(), &entry.name, is_dir) {
                     continue;
                 }
             }
-            if after.is_none_or(|after| is_behind(&entry.name, entry.kind, after)) {
-                (self.visit)(Found {
-                    dir: Arc::clone(dir),
-                    name: entry.name.clone(),
-                    kind: entry.kind,
-                    relative: path.clone(),
-                })?;
-            }
+            let is_wanted = after.is_none_or(|after| is_behind(&entry.name, entry.kind, after));
+            let relative = relative.join(&entry.name);
+            let found = Found { dir: Arc::clone(dir), name: entry.name, kind: entry.kind, relative };
             let deeper = depth < self.walk.depth.unwrap_or(MAX_DEPTH).min(MAX_DEPTH);
-            if is_dir
-                && deeper
-                && let Ok(inner) = self.workspace.open_dir_in(dir, &entry.name)
-            {
-                let after = after.and_then(|after| entered(&entry.name, entry.kind, after));
-                self.directory(&Arc::new(inner), &path, after, rules.as_ref(), depth + 1)?;
+            if !(is_dir && deeper) {
+                if is_wanted {
+                    (self.visit)(found)?;
+                }
+                continue;
+            }
+            if is_wanted {
+                (self.visit)(found.clone())?;
+            }
+            if let Ok(inner) = self.workspace.open_dir_in(dir, &found.name) {
+                let after = after.and_then(|after| entered(&found.name, found.kind, after));
+                self.directory(&Arc::new(inner), &found.relative, after, rules.as_ref(), depth + 1)?;
             }
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a walk over the workspace would come by `real`, a path in it.
+pub(crate) fn is_visible(workspace: &Workspace, real: &Path) -> bool {
+    let root = workspace.path();
+    let Ok(inside) = real.strip_prefix(root) else { return false };
+    let mut rules = Rules::above(workspace, root);
+    let mut directory = root.to_owned();
+    let mut rest = inside.components().peekable();
+    while let Some(part) = rest.next() {
+        let Ok(dir) = workspace.open_dir(&directory) else { return false };
+        let level = Rules::of(workspace, &dir, rules, |_| true);
+        let path = directory.join(part);
+        let hidden = part.as_os_str().as_encoded_bytes().first() == Some(&b'.');
+        if hidden || level.leave_out(&directory, part.as_os_str(), rest.peek().is_some()) {
+            return false;
+        }
+        rules = Some(level);
+        directory = path;
+    }
+    true
 }
 
 fn sort_key(name: &OsString, kind: FileKind) -> impl Iterator<Item = u8> + '_ {

@@ -224,6 +224,16 @@ pub(super) fn failure(ran: &Ran) -> ToolError {
         )
     } else if has(&["index.lock", "Unable to create", "cannot lock ref"]) {
         (ErrorCode::Conflict, "another git works here, or one was killed and left its lock file behind")
+    } else if has(&["must be run in a work tree"]) {
+        (
+            ErrorCode::Unsupported,
+            "the repository is bare: it has a history (`log`, `show`, `branch`) and no files to work on",
+        )
+    } else if has(&["unmerged files", "needs merge", "resolve your current index", "during a merge"]) {
+        (
+            ErrorCode::Conflict,
+            "a merge is under way; resolve the files that `status` calls unmerged, then commit with `all`",
+        )
     } else if has(&["nothing to commit", "no changes added to commit", "nothing added to commit"]) {
         (ErrorCode::Conflict, "nothing is staged; name files in `paths`, or set `all`")
     } else if has(&["Please tell me who you are", "empty ident name", "unable to auto-detect email"]) {

@@ -280,6 +280,8 @@ fn permission_denied_is_a_typed_error_and_changes_nothing() {
     let mode = |name: &str, mode: u32| {
         fs::set_permissions(stage.root.join(name), fs::Permissions::from_mode(mode)).unwrap();
     };
+    stage.write("shut/a.txt", "a\n");
+    mode("shut", 0o000);
     mode("closed", 0o500);
     mode("secret.txt", 0o000);
     mode("fixed.txt", 0o444);
@@ -288,6 +290,11 @@ fn permission_denied_is_a_typed_error_and_changes_nothing() {
     for arguments in [
         json!({"action": "read", "path": "secret.txt"}),
         json!({"action": "stat", "path": "secret.txt"}),
+        json!({"action": "list", "path": "shut"}),
+        json!({"action": "search_text", "pattern": "a", "path": "shut"}),
+        json!({"action": "search_text", "pattern": "s", "path": "secret.txt"}),
+        json!({"action": "read", "path": "shut/a.txt"}),
+        json!({"action": "rm", "path": "shut", "confirm": true}),
         edit("secret.txt", &hash, "s"),
         edit("fixed.txt", &fixed, "f"),
         edit("closed/a.txt", &closed, "a"),
@@ -305,6 +312,7 @@ fn permission_denied_is_a_typed_error_and_changes_nothing() {
     // What may not be read is passed over, and nothing is made up about it.
     assert_eq!(stage.ok(json!({"action": "search_text", "pattern": "s", "path": "."}))["matches"], json!([]));
     mode("closed", 0o700);
+    mode("shut", 0o700);
     mode("secret.txt", 0o600);
     let texts = ["closed/a.txt", "secret.txt", "fixed.txt"].map(|name| stage.text(name));
     assert_eq!(texts, ["a\n", "s\n", "f\n"]);

@@ -75,6 +75,15 @@ fn a_file_of_four_gigabytes_is_answered_at_once_and_not_edited() {
     std::io::Write::write_all(&mut &huge, "größe\n".repeat(10_000).as_bytes()).unwrap();
     let read = stage.ok(json!({"action": "read", "path": "huge", "offset": 7, "limit": 2}));
     assert_eq!((&read["text"], read.get("hash")), (&json!("größe\ngröße\n"), None));
+    // A cursor goes on where the page ended.
+    let page = |cursor: &serde_json::Value| {
+        let arguments = json!({"action": "read", "path": "huge", "limit": 3, "cursor": cursor});
+        stage.call("fs", arguments).envelope.unwrap()
+    };
+    let first = page(&json!(null));
+    let second = page(&first["meta"]["paging"]["cursor"]);
+    assert_eq!(second["data"]["range"]["start"]["line"], 3);
+    assert_eq!(second["data"]["text"], "größe\ngröße\ngröße\n");
 }
 
 #[test]
@@ -91,8 +100,10 @@ fn a_file_too_large_for_memory_is_read_in_parts() {
     }
     write!(file, "the end").unwrap();
     drop(file);
-    let content = fs::read(&path).unwrap();
-    let hash = hanzo_protocol::primitives::ContentHash::of(&content);
+    let size = fs::metadata(&path).unwrap().len();
+    let sum = std::process::Command::new("sha256sum").arg(&path).output().unwrap();
+    let hash =
+        format!("sha256:{}", String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap());
     let read = |more: serde_json::Value| {
         let mut arguments = json!({"action": "read", "path": "log"});
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -100,33 +111,24 @@ fn a_file_too_large_for_memory_is_read_in_parts() {
         assert!(!result.is_error, "{}", result.output);
         result.envelope.unwrap()
     };
+    // Each of these goes through the whole file.
     let first = read(json!({"limit": 2}));
     assert_eq!(first["data"]["text"], format!("{}{}", line(0), line(1)));
-    assert_eq!(first["data"]["hash"], hash.as_str());
-    assert_eq!((&first["data"]["lines"], &first["data"]["size"]), (&json!(count + 1), &json!(content.len())));
-    let cursor = &first["meta"]["paging"]["cursor"];
-    let second = read(json!({"limit": 1, "cursor": cursor}));
-    assert_eq!(second["data"]["text"], line(2));
-    assert_eq!(second["data"]["range"]["start"]["line"], 2);
-
-    let last = read(json!({"offset": count - 1}));
-    assert_eq!(last["data"]["text"], format!("{}the end", line(count - 1)));
-    assert_eq!(last["data"]["range"]["end"], json!({"line": count, "col": 7}));
-    assert!(last["meta"]["paging"]["cursor"].is_null());
-    let range = json!({"start": {"line": 500_000, "col": 5}, "end": {"line": 500_001, "col": 4}});
+    assert_eq!(first["data"]["hash"], hash);
+    assert_eq!((&first["data"]["lines"], &first["data"]["size"]), (&json!(count + 1), &json!(size)));
+    assert!(first["meta"]["paging"]["cursor"].is_string(), "there is more");
+    let range = json!({"start": {"line": count - 1, "col": 5}, "end": {"line": count, "col": 4}});
     let ranged = read(json!({"range": range}));
-    assert_eq!(ranged["data"]["text"], format!("{}line", &line(500_000)[5..]));
+    assert_eq!(ranged["data"]["text"], format!("{}the ", &line(count - 1)[5..]));
     assert_eq!(ranged["data"]["range"], range);
     assert!(ranged["meta"]["paging"]["cursor"].is_null());
-    let past = json!({"action": "read", "path": "log", "offset": count + 1});
-    assert_eq!(stage.err(past)["details"]["lines"], count + 1);
 
     let edits = json!([{"old_text": "the end", "new_text": "x"}]);
-    let edit = json!({"action": "apply_patch", "path": "log", "edits": edits, "base_hash": hash.as_str()});
+    let edit = json!({"action": "apply_patch", "path": "log", "edits": edits, "base_hash": hash});
     let error = stage.err(edit);
     assert_eq!(error["code"], "TOO_LARGE");
     assert!(error["message"].as_str().unwrap().contains("change it with a command"), "{error}");
-    assert_eq!(fs::metadata(&path).unwrap().len(), content.len() as u64);
+    assert_eq!(fs::metadata(&path).unwrap().len(), size);
 }
 
 #[test]
@@ -213,4 +215,127 @@ fn a_file_nobody_may_write_is_left_alone() {
         assert!(result.output.contains("DENIED"), "{}", result.output);
         assert_eq!(stage.text("locked/a.txt"), "a\n");
     }
+}
+
+#[test]
+fn a_huge_file_is_moved_and_removed_without_reading_it() {
+    let stage = Stage::new();
+    fs::File::create(stage.root.join("huge")).unwrap().set_len(4 << 30).unwrap();
+    let started = Instant::now();
+    stage.ok(json!({"action": "mv", "path": "huge", "to": "deeper/huge"}));
+    let removed = stage.ok(json!({"action": "rm", "path": "deeper/huge", "confirm": true}));
+    assert_eq!((&removed["removed"], removed.get("hash")), (&json!(1), None));
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(!stage.root.join("deeper/huge").exists());
+}
+
+#[test]
+fn a_deep_tree_is_listed_made_moved_and_removed() {
+    let stage = Stage::new();
+    let deep = vec!["d"; 300].join("/");
+    stage.ok(json!({"action": "mkdir", "path": deep}));
+    stage.ok(json!({"action": "write", "path": format!("{deep}/leaf.txt"), "content": "x\n"}));
+    let mut arguments = json!({"action": "list", "depth": 1000, "limit": 70});
+    let mut seen = 0;
+    loop {
+        let page = stage.call("fs", arguments.clone()).envelope.unwrap();
+        seen += page["data"]["entries"].as_array().unwrap().len();
+        let cursor = page["meta"]["paging"]["cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+        arguments["cursor"] = cursor;
+    }
+    assert_eq!(seen, 301);
+    stage.ok(json!({"action": "mv", "path": "d", "to": "e"}));
+    assert_eq!(stage.ok(json!({"action": "rm", "path": "e", "confirm": true}))["removed"], 301);
+    assert_eq!(fs::read_dir(&stage.root).unwrap().count(), 0);
+}
+
+#[test]
+fn globs_that_explode_are_bounded() {
+    let stage = Stage::new();
+    stage.write(&"a".repeat(200), "a".repeat(1000));
+    let started = Instant::now();
+    for glob in [
+        "{a,b}".repeat(40),
+        "**/".repeat(3000),
+        "*a".repeat(2000),
+        "{".repeat(500),
+        "[!a]".repeat(3000),
+        format!("{{{}}}", vec!["a*b*c*d"; 2000].join(",")),
+        "a*".repeat(90) + "b",
+    ] {
+        for arguments in [
+            json!({"action": "list", "pattern": glob}),
+            json!({"action": "search_text", "pattern": "a", "glob": glob}),
+        ] {
+            let result = stage.call("fs", arguments);
+            let error = result.envelope.unwrap()["error"].clone();
+            assert!(error.is_null() || error["code"] == "INVALID_ARGUMENTS", "{glob}: {error}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{glob}");
+        }
+    }
+}
+
+/// Another program makes, fills, empties, renames and removes files while they are looked at.
+#[test]
+fn files_that_change_underneath_are_whole_answers_or_typed_errors() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Also when a check fails: the other thread would go on for ever.
+    struct StopAtEnd<'a>(&'a AtomicBool);
+
+    impl Drop for StopAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    let stage = Stage::new();
+    let stop = AtomicBool::new(false);
+    let root = &stage.root;
+    std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
+        scope.spawn(|| {
+            for turn in 0_usize.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (file, other) = (root.join(format!("d{}/f", turn % 3)), root.join("moved"));
+                let _ = fs::create_dir_all(file.parent().unwrap());
+                let _ = fs::write(&file, "needle\n".repeat(turn % 5000));
+                let _ = fs::rename(&file, &other);
+                let _ = fs::write(&file, "");
+                let _ = fs::remove_dir_all(file.parent().unwrap());
+                let _ = symlink("moved", &file);
+            }
+        });
+        let started = Instant::now();
+        let rounds = hanzo_testkit::scale::rounds(1000);
+        for _ in 0..rounds {
+            for arguments in [
+                json!({"action": "list", "depth": 5}),
+                json!({"action": "search_text", "pattern": "needle", "limit": 5}),
+                json!({"action": "read", "path": "moved"}),
+                json!({"action": "stat", "path": "d0/f"}),
+                json!({"action": "apply_patch", "path": "moved", "base_hash": "x", "old_text": "n", "new_text": "m"}),
+                json!({"action": "rm", "path": "d2", "confirm": true}),
+            ] {
+                let envelope = stage.call("fs", arguments.clone()).envelope.unwrap();
+                let code = envelope["error"]["code"].as_str().unwrap_or("fine").to_owned();
+                let known = [
+                    "fine",
+                    "NOT_FOUND",
+                    "CONFLICT",
+                    "IO",
+                    "ALREADY_EXISTS",
+                    "INVALID_ARGUMENTS",
+                    "AMBIGUOUS",
+                ];
+                assert!(known.contains(&code.as_str()), "{arguments}: {envelope}");
+            }
+        }
+        assert!(started.elapsed() < Duration::from_mins(2), "{:?}", started.elapsed());
+    });
 }

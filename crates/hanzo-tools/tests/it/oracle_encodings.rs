@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use hanzo_testkit::not_run;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -22,7 +23,7 @@ fn iconv(from: &str, to: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 fn child_of(command: &mut Command) -> Option<std::process::Child> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     if spawned.is_err() {
-        eprintln!("NOT RUN: there is no `iconv`");
+        not_run("`iconv`");
     }
     spawned.ok()
 }

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use hanzo_testkit::not_run;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -180,8 +181,7 @@ fn gnu_patch_takes_our_diffs() {
     let hash = stage.hash("f");
     let data = stage.ok(json!({"action": "apply_patch", "path": "f", "edits": edits, "base_hash": hash}));
     if Command::new("patch").arg("--version").output().is_err() {
-        eprintln!("NOT RUN: there is no GNU `patch`");
-        return;
+        return not_run("GNU `patch`");
     }
     assert_eq!(by_patch(old, data["diff"].as_str().unwrap()).as_deref(), Some(new));
 }

@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
+use hanzo_testkit::not_run;
 use serde_json::json;
 
 use crate::runners::{assert_run, cargo_project, failures, run, world};
 
-#[expect(clippy::print_stderr, reason = "a test that was not run has to be seen")]
 fn packages(what: &str) -> Option<PathBuf> {
     let directory = std::env::var_os("HANZO_TEST_RUNNERS").map(PathBuf::from);
     if directory.is_none() {
-        eprintln!("skipped: {what} (`cargo xtask interop` runs it)");
+        not_run(&format!("{what} (`cargo xtask interop`)"));
     }
     directory
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
 use hanzo_protocol::tool::{Effect, ReachConfinement, TimeLimit};
+use hanzo_testkit::not_run;
 use hanzo_testkit::plain_spawner::PlainSpawner;
 use serde_json::{Value, json};
 
@@ -34,12 +35,11 @@ pub fn world() -> World {
 }
 
 /// Whether a program is there; says so when a test cannot run without it.
-#[expect(clippy::print_stderr, reason = "a test that was not run has to be seen")]
 pub fn there(program: &str, arguments: &[&str]) -> bool {
     let output = std::process::Command::new(program).args(arguments).output();
     let there = output.is_ok_and(|output| output.status.success());
     if !there {
-        eprintln!("skipped: `{program} {}` does not work here", arguments.join(" "));
+        not_run(&format!("`{program} {}` to work", arguments.join(" ")));
     }
     there
 }

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use hanzo_net::guard::Lookup;
 use hanzo_protocol::ids::{ThreadId, TraceId};
 use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::{OutputSink, Reach, ToolContext, ToolResult, ToolSet};
+use hanzo_protocol::tool::{OutputSink, Reach, ToolCaller, ToolContext, ToolResult, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_testkit::blobs::MemoryBlobs;
 use hanzo_testkit::plain_spawner::PlainSpawner;
+use hanzo_tools::net::Browser;
 use hanzo_tools::proc::RunTag;
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use serde_json::Value;
@@ -36,6 +38,34 @@ impl World {
         change: impl FnOnce(&mut ToolOptions),
         spawner: impl FnOnce(&Path) -> Arc<dyn Spawner>,
     ) -> Self {
+        Self::built(change, spawner, |host| host)
+    }
+
+    /// With names found by `lookup`.
+    pub fn with_lookup(change: impl FnOnce(&mut ToolOptions), lookup: Arc<dyn Lookup>) -> Self {
+        Self::changed(change, |host| host.with_lookup(lookup))
+    }
+
+    /// With a user who looks at pages in `browser`.
+    pub fn with_browser(browser: Arc<dyn Browser>) -> Self {
+        Self::changed(|_| {}, |host| host.with_browser(browser))
+    }
+
+    /// With another screen.
+    #[cfg(feature = "ui")]
+    pub fn with_ui(ui: hanzo_tools::ui::Ui) -> Self {
+        Self::changed(|_| {}, |host| host.with_ui(ui))
+    }
+
+    fn changed(change: impl FnOnce(&mut ToolOptions), last: impl FnOnce(Host) -> Host) -> Self {
+        Self::built(change, |workspace| Arc::new(PlainSpawner::new(workspace)), last)
+    }
+
+    fn built(
+        change: impl FnOnce(&mut ToolOptions),
+        spawner: impl FnOnce(&Path) -> Arc<dyn Spawner>,
+        last: impl FnOnce(Host) -> Host,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().canonicalize().unwrap().join("ws");
         let data = directory.path().join("data");
@@ -49,7 +79,7 @@ impl World {
         let paths = Workspace::open(&workspace, &SandboxConfig::default()).unwrap();
         let host =
             Host::new(Arc::new(paths), Arc::clone(&spawner), Arc::new(MemoryBlobs::default()), options);
-        let host = Arc::new(host.with_outside(spawner));
+        let host = Arc::new(last(host.with_outside(spawner)));
         let tools = toolset(&host, &Selection::default());
         Self { host, tools, workspace, _directory: directory }
     }
@@ -66,6 +96,12 @@ impl World {
     ) -> ToolResult {
         let mut context = ToolContext::new(ThreadId::new(), TraceId::new());
         context.output = sink;
+        self.tools.get(tool).unwrap().execute(&context, arguments).await
+    }
+
+    pub async fn call_as(&self, caller: ToolCaller, tool: &str, arguments: Value) -> ToolResult {
+        let mut context = ToolContext::new(ThreadId::new(), TraceId::new());
+        context.caller = caller;
         self.tools.get(tool).unwrap().execute(&context, arguments).await
     }
 

@@ -123,7 +123,7 @@ fn help_and_schema_are_those_of_all_tools() {
 fn by_default_a_model_is_shown_the_usual_tools_and_can_call_the_others() {
     let stage = Stage::new();
     let listed: Vec<String> = stage.tools.schemas().into_iter().map(|schema| schema.name).collect();
-    assert_eq!(listed, ["fs", "proc", "vcs", "test"]);
+    assert_eq!(listed, ["fs", "proc", "code", "vcs", "test"]);
     for name in ["ws", "think", "mode", "ws.detect", "mode_list", "think.critic"] {
         assert!(stage.tools.get(name).is_some(), "{name}");
     }

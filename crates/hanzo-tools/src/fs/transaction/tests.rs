@@ -72,7 +72,10 @@ impl Stage {
     fn run(&self, ops: &[Op], crash: Crash) -> Result<(), ToolError> {
         let cancelled = Cancelled::default();
         let lock = Lock::acquire(&self.host, &cancelled)?;
-        commit_until(&self.host, &lock, ops, &cancelled, crash)
+        commit_until(&self.host, &lock, ops, &cancelled, crash).map_err(|refused| match refused {
+            Refused::Failed(error) => error,
+            Refused::Stale(op) => panic!("operation {op} is stale"),
+        })
     }
 
     /// Every file beneath the workspace with its content.

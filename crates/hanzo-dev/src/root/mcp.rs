@@ -1,0 +1,309 @@
+//! The MCP servers of each workspace, shared by its threads: settings become a manager, and the manager's tools, prompts and
+//! resources become what the engine knows.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use hanzo_config::{
+    BashJail, Environment, Isolation, LoadInputs, McpServer, SecretTemplate, Settings, Transport,
+};
+use hanzo_engine::Engine;
+use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
+use hanzo_engine::parts::{McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
+use hanzo_engine::references::{Resource, ResourceReader};
+use hanzo_mcp::client::{
+    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
+    ServerStatus, ServerTrust, StdioConfig, TransportConfig,
+};
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::spawn::Spawner;
+use hanzo_protocol::tool::ToolSet;
+use hanzo_sandbox::jail::{EnvPolicy, JailSite};
+
+use super::jail::LazyJail;
+use super::mcp_asks::Asks;
+use super::outside::OutsideSpawner;
+use crate::exit::{Exit, Failure};
+use crate::sandbox::{Overrides, jail_config};
+
+/// How many agents stand above a process. Servers are told, because a server may be this program.
+const DEPTH: &str = "HANZO_MCP_DEPTH";
+
+/// How many agents stand above this process.
+pub fn depth(environment: &Environment) -> u32 {
+    environment.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
+/// The servers of all workspaces of this process.
+#[derive(Default)]
+pub struct Servers {
+    managers: Mutex<HashMap<PathBuf, Running>>,
+    asks: Arc<Asks>,
+}
+
+struct Running {
+    /// What it was made of, to tell when the settings are others.
+    made_of: Vec<String>,
+    manager: Arc<Manager>,
+}
+
+impl Servers {
+    /// Connects servers' questions with the engine.
+    pub fn connect(&self, engine: &Engine) {
+        // Set once, by whoever makes the engine.
+        let _ = self.asks.engine.set(engine.clone());
+    }
+
+    /// The models of a thread, for servers that want one asked.
+    pub fn remember(&self, thread: ThreadId, models: &Arc<dyn Models>) {
+        self.asks.models().insert(thread, Arc::clone(models));
+    }
+
+    /// The manager of a workspace; `None` when no server is configured. Starting it takes no time worth mentioning.
+    pub fn of(
+        &self,
+        settings: &Settings,
+        inputs: &LoadInputs,
+        data: &Path,
+    ) -> Result<Option<Arc<Manager>>, Failure> {
+        if depth(&inputs.environment) >= hanzo_mcp::server::DEEPEST {
+            return Ok(None);
+        }
+        let configs: Vec<ServerConfig> =
+            settings.enabled_servers().map(|server| server_config(server, &inputs.environment)).collect();
+        let made_of: Vec<String> =
+            configs.iter().map(|config| format!("{config:?} {}", config.fingerprint())).collect();
+        let mut managers = self.managers();
+        if configs.is_empty() {
+            managers.remove(&inputs.workspace_root);
+            return Ok(None);
+        }
+        if let Some(running) = managers.get(&inputs.workspace_root)
+            && running.made_of == made_of
+        {
+            return Ok(Some(Arc::clone(&running.manager)));
+        }
+        let mut parts = ManagerParts::new(configs, spawner(settings, inputs)?);
+        parts.data = Some(data.join("mcp"));
+        parts.roots = vec![inputs.workspace_root.clone()];
+        parts.elicitor = Some(self.asks.clone());
+        parts.sampler = Some(self.asks.clone());
+        let manager = Arc::new(Manager::start(parts));
+        let running = Running { made_of, manager: Arc::clone(&manager) };
+        managers.insert(inputs.workspace_root.clone(), running);
+        Ok(Some(manager))
+    }
+
+    /// Ends all servers.
+    pub async fn shutdown(&self) {
+        let all: Vec<Running> = self.managers().drain().map(|(_, running)| running).collect();
+        for running in all {
+            running.manager.shutdown().await;
+        }
+    }
+
+    fn managers(&self) -> MutexGuard<'_, HashMap<PathBuf, Running>> {
+        self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What starts servers: a jail of their own, because they outlive threads. They see nothing of the environment but `PATH`, and
+/// they reach the network, without which most of them are of no use; a call of theirs counts as one to the network.
+pub fn spawner(settings: &Settings, inputs: &LoadInputs) -> Result<Arc<dyn Spawner>, Failure> {
+    let env = EnvPolicy { inherit: vec!["PATH".to_owned()], set: Vec::new() };
+    if settings.sandbox.mode == Isolation::Off || settings.sandbox.bash == BashJail::Off {
+        return Ok(Arc::new(OutsideSpawner::new(inputs.workspace_root.clone(), env)));
+    }
+    let mut config =
+        jail_config(&settings.sandbox, inputs, &Overrides { network: true, ..Overrides::default() })?;
+    config.env = env;
+    let site = JailSite::prepare(config).map_err(|error| Failure::message(Exit::Sandbox, error))?;
+    Ok(Arc::new(LazyJail::new(site)))
+}
+
+/// A server of the settings as the client wants it.
+pub fn server_config(server: &McpServer, environment: &Environment) -> ServerConfig {
+    let remote = |url: &hanzo_config::Template, headers: &indexmap::IndexMap<String, SecretTemplate>| {
+        let secret =
+            |(name, value): (&String, &SecretTemplate)| (name.clone(), SecretText::new(value.expose()));
+        RemoteConfig {
+            url: url.expanded().to_owned(),
+            headers: headers.iter().map(secret).collect(),
+            reachable: if server.allow_private { Reachable::AlsoPrivate } else { Reachable::Public },
+        }
+    };
+    let transport = match &server.transport {
+        Transport::Stdio { command, args, env } => {
+            let mut argv = vec![OsString::from(command.expanded())];
+            argv.extend(args.iter().map(|word| OsString::from(word.expanded())));
+            let passed =
+                server.allow_env.iter().filter_map(|name| Some((name.into(), environment.get(name)?.into())));
+            let set = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+            // Last, and so never another: a server that is this program would start itself again and again.
+            let depth = (DEPTH.into(), (depth(environment) + 1).to_string().into());
+            TransportConfig::Stdio(StdioConfig { argv, env: passed.chain(set).chain([depth]).collect() })
+        }
+        Transport::Http { url, headers } => TransportConfig::Http(remote(url, headers)),
+        Transport::Sse { url, headers } => TransportConfig::Sse(remote(url, headers)),
+        Transport::WebSocket { url, headers } => TransportConfig::WebSocket(remote(url, headers)),
+        // A way to reach servers that the settings know and this build does not.
+        _ => TransportConfig::Stdio(StdioConfig { argv: Vec::new(), env: Vec::new() }),
+    };
+    let mut config = ServerConfig::new(&server.name, transport);
+    config.timeout = Duration::from_secs(server.timeout_secs);
+    config.trust = if server.trusted { ServerTrust::Trusted } else { ServerTrust::Untrusted };
+    config
+}
+
+/// The tools of the workspace and those of its servers.
+pub fn join(own: &ToolSet, manager: &Manager) -> ToolSet {
+    let mut all = own.clone();
+    for tool in manager.tools() {
+        // Names of servers' tools begin with `mcp__`, which none of ours does.
+        all.insert(tool);
+    }
+    for (alias, tool) in manager.aliases() {
+        all.insert_unlisted(alias, tool);
+    }
+    all
+}
+
+/// Tells a thread when its servers have other tools.
+pub struct Changes {
+    own: ToolSet,
+    manager: Arc<Manager>,
+    seen: AtomicU64,
+}
+
+impl Changes {
+    /// A thread that has the tools of revision `seen`.
+    pub fn new(own: ToolSet, manager: Arc<Manager>, seen: u64) -> Self {
+        Self { own, manager, seen: AtomicU64::new(seen) }
+    }
+}
+
+impl ToolChanges for Changes {
+    fn take(&self) -> Option<ToolSet> {
+        // Read before the tools: should they change in between, the next turn looks again.
+        let now = self.manager.revision();
+        (self.seen.swap(now, Ordering::Relaxed) != now).then(|| join(&self.own, &self.manager))
+    }
+}
+
+/// Prompts of servers as commands.
+pub struct Prompts(pub Arc<Manager>);
+
+impl CommandSource for Prompts {
+    fn name(&self) -> &'static str {
+        "mcp"
+    }
+
+    fn commands(&self) -> Vec<Descriptor> {
+        let command = |prompt: hanzo_mcp::client::PromptCommand| Descriptor {
+            argument_hint: prompt.argument_hint(),
+            description: prompt
+                .prompt
+                .description
+                .unwrap_or_else(|| format!("A prompt of {}", prompt.server)),
+            name: prompt.command,
+            kind: CommandKind::Turn,
+            origin: Origin::Source(prompt.server),
+        };
+        self.0.prompts().into_iter().map(command).collect()
+    }
+
+    fn render<'a>(&'a self, name: &'a str, arguments: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move { self.0.prompt(name, arguments).await.map_err(|error| error.to_string()) })
+    }
+}
+
+/// Resources of servers as references.
+pub struct Resources(pub Arc<Manager>);
+
+impl ResourceReader for Resources {
+    fn is_server(&self, name: &str) -> bool {
+        self.0.names().iter().any(|known| known == name)
+    }
+
+    fn servers(&self) -> Vec<String> {
+        self.0.names()
+    }
+
+    fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Resource, String>> {
+        Box::pin(async move {
+            match self.0.resource(server, uri).await {
+                Ok(ResourceContent::Text(text)) => Ok(Resource::Text(text)),
+                Ok(ResourceContent::Attachment(attachment)) => Ok(Resource::Attachment(attachment)),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+}
+
+/// The servers of a workspace as the engine lists them.
+pub struct Listed {
+    /// Those that are used.
+    pub manager: Option<Arc<Manager>>,
+    /// Those that are not, by name and transport.
+    pub disabled: Vec<(String, &'static str)>,
+}
+
+impl McpServers for Listed {
+    fn list(&self) -> Vec<McpServerInfo> {
+        let used = self.manager.iter().flat_map(|manager| manager.status()).map(info);
+        let disabled = self.disabled.iter().map(|(name, transport)| McpServerInfo {
+            name: name.clone(),
+            transport: (*transport).to_owned(),
+            status: McpServerStatus::Disabled,
+            error: None,
+            tools_count: None,
+            prompts_count: None,
+            resources_count: None,
+            latency_ms: None,
+        });
+        used.chain(disabled).collect()
+    }
+}
+
+/// A server in a listing.
+pub fn info(status: ServerStatus) -> McpServerInfo {
+    McpServerInfo {
+        name: status.name,
+        transport: status.transport.to_owned(),
+        status: match status.phase {
+            Phase::Configured => McpServerStatus::Configured,
+            Phase::Connecting => McpServerStatus::Connecting,
+            Phase::Connected => McpServerStatus::Connected,
+            Phase::Failed => McpServerStatus::Failed,
+        },
+        error: status.error,
+        tools_count: status.counts.map(|(tools, _, _)| tools),
+        prompts_count: status.counts.map(|(_, prompts, _)| prompts),
+        resources_count: status.counts.map(|(_, _, resources)| resources),
+        latency_ms: status.latency.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+/// The servers of the settings that are not used, and how they would be reached.
+pub fn disabled(settings: &Settings) -> Vec<(String, &'static str)> {
+    let off = settings.mcp_servers.values().filter(|server| server.disabled);
+    off.map(|server| (server.name.clone(), kind(&server.transport))).collect()
+}
+
+/// The word for a transport.
+pub fn kind(transport: &Transport) -> &'static str {
+    match transport {
+        Transport::Http { .. } => "http",
+        Transport::Sse { .. } => "sse",
+        Transport::WebSocket { .. } => "websocket",
+        _ => "stdio",
+    }
+}
+
+/// Set by whoever makes the engine.
+pub type EngineCell = OnceLock<Engine>;
