@@ -65,7 +65,13 @@ fn program<T>(
 
 fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let global = &cli.global;
-    match &cli.command {
+    let Some(command) = &cli.command else { return commands::face::run(global, &cli.face) };
+    if cli.face.is_given() {
+        let text = "what stands before the command is for the terminal face, which is not opened with a command\n\nhint: put \
+                    options behind the command, and a prompt of several words in quotes";
+        return Err(Failure::message(Exit::Usage, text));
+    }
+    match command {
         Command::Setup { project, local, probe } => {
             let wanted = commands::setup::Wanted { project: *project, local: *local, probe };
             commands::setup::run(global, &wanted, printer)?;

@@ -9,6 +9,7 @@ mod frames;
 mod heal;
 mod layout;
 mod markers;
+pub mod plain;
 mod rich;
 mod sanitize;
 mod stream;

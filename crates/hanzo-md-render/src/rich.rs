@@ -149,7 +149,7 @@ impl Rich {
 
     /// Breaks the text into parts of at most `width` columns.
     pub(crate) fn break_lines(&self, width: usize, breaks: Breaks, lines: &mut Vec<Range<usize>>) {
-        wrap(&self.text, width.max(1), breaks, lines);
+        break_text(&self.text, width.max(1), breaks, lines);
     }
 
     /// Empties the text; its room stays.
@@ -313,7 +313,8 @@ struct Break {
     width: usize,
 }
 
-fn wrap(text: &str, limit: usize, breaks: Breaks, lines: &mut Vec<Range<usize>>) {
+/// Breaks a text into parts of at most `limit` columns.
+pub(crate) fn break_text(text: &str, limit: usize, breaks: Breaks, lines: &mut Vec<Range<usize>>) {
     let mut offset = 0;
     for line in text.split('\n') {
         wrap_line(text, offset, offset + line.len(), limit, breaks, lines);

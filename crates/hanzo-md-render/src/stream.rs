@@ -160,6 +160,11 @@ impl MdRenderer {
     /// The last `max_lines` lines of what is not final yet, as they look now: emphasis that is still open is closed, a link
     /// that is half there is its text, code is not highlighted. They replace the tail shown before.
     pub fn tail(&self, max_lines: usize) -> Vec<Line> {
+        self.tail_at(self.options.width, max_lines)
+    }
+
+    /// As [`tail`](MdRenderer::tail), at another width than the lines that are final.
+    pub fn tail_at(&self, width: u16, max_lines: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let pending = self.pending(max_lines);
         if pending.trim().is_empty() {
@@ -169,7 +174,7 @@ impl MdRenderer {
             Open::Text => heal::heal(&pending),
             Open::Fence | Open::Verbatim => Cow::Borrowed(pending.as_str()),
         };
-        let options = Options { highlight: Highlight::Off, ..self.options.clone() };
+        let options = Options { width: width.max(1), highlight: Highlight::Off, ..self.options.clone() };
         lay_out(
             &text,
             &options,
@@ -258,7 +263,11 @@ impl MdRenderer {
     }
 
     fn read_line(&mut self, line: &str, lines: &mut Vec<Line>) {
-        let line = clean_line(line);
+        let mut line = clean_line(line);
+        // A line of blanks is an empty one to Markdown; the parser misreads a few (four spaces, then a quote).
+        if line.trim_matches([' ', '\t']).is_empty() {
+            line = Cow::Borrowed("");
+        }
         let step = self.blocks.line(&line);
         if let Some(start) = step.begins {
             self.commit(lines);

@@ -3,7 +3,7 @@
 use crate::style::{Color, Modifiers, Style};
 
 /// The styles of the parts of a document. The presets use the terminal's own sixteen colours only.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
     /// Ordinary text.
     pub text: Style,

@@ -324,6 +324,12 @@ pub struct TurnSummary {
     /// Requests whose prompt did not begin with the one before, so that the vendor's cache could not help.
     #[serde(default)]
     pub prefix_breaks: u32,
+    /// About how many tokens the next request will have before anything new is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// How many a request may have, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 /// Why a turn ended.

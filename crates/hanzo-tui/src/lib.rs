@@ -1,5 +1,26 @@
-//! The terminal face. So far it holds the composer's editing core, [`edit`]: text, keys in, effects out, no drawing and no
-//! clock. The face that draws it comes on top.
+//! The terminal face: a client of the engine API and of nothing else of ours.
+//!
+//! * [`edit`]: the composer's editing core: text, keys in, effects out, no drawing and no clock.
+//! * [`app`]: the face's state. What happened goes in, what is to be done comes out; what it looks like is a function of it.
+//! * [`composer`], [`dialog`], [`keymap`]: what the state is made of. [`transcript`], [`theme`], [`look`], [`text`]: how it is
+//!   shown.
+//! * [`terminal`]: the inline viewport above which the terminal keeps its own scrollback.
+//! * [`mod@run`]: the loop that joins them on a real terminal. [`host`]: what it needs of the machine.
 #![forbid(unsafe_code)]
 
+pub mod app;
+pub mod composer;
+pub mod dialog;
 pub mod edit;
+pub mod host;
+pub mod keymap;
+pub mod look;
+pub mod run;
+mod status;
+pub mod terminal;
+pub mod text;
+pub mod theme;
+pub mod transcript;
+
+pub use app::{Begin, Setup};
+pub use run::{Left, run};

@@ -16,19 +16,50 @@ pub use serve::{McpCli, McpProgramCommand, ServeArgs};
 
 /// A coding agent and tool server for any model, under a policy you understand
 ///
-/// `hanzo-dev run "fix the failing test"` gives the agent a task; `hanzo-dev demo` shows one without a model.
+/// `hanzo-dev` opens the terminal face in this directory; `hanzo-dev run "fix the failing test"` gives the agent a task and
+/// prints its answer; `hanzo-dev demo` shows one without a model.
 /// Settings come from three tiers (user, project, local), the environment and the command line; `hanzo-dev config
 /// explain KEY` says where a value came from. Exit codes: 0 success, 1 failure, 2 usage, 41 credentials, 42 bad input, 44
 /// sandbox, 52 broken settings, 53 to 58 and 124 limits of `run`.
 #[derive(Debug, Parser)]
-#[command(name = "hanzo-dev", version = env!("HANZO_DEV_VERSION"), arg_required_else_help = true)]
+#[command(name = "hanzo-dev", version = env!("HANZO_DEV_VERSION"))]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]
     pub global: Global,
+    /// The terminal face.
+    #[command(flatten)]
+    pub face: FaceArgs,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// How the terminal face begins.
+#[derive(Debug, Args)]
+pub struct FaceArgs {
+    /// What to say first
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Option<String>,
+
+    /// Go on with the newest thread of this directory
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub continue_newest: bool,
+
+    /// Go on with this thread; the start of its id is enough, without one it is chosen from a list
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
+
+    /// No shapes, no colours, nothing that moves: for a screen reader
+    #[arg(long)]
+    pub screen_reader: bool,
+}
+
+impl FaceArgs {
+    /// Whether anything was said about the face.
+    pub fn is_given(&self) -> bool {
+        self.prompt.is_some() || self.continue_newest || self.resume.is_some() || self.screen_reader
+    }
 }
 
 /// What holds for every command.

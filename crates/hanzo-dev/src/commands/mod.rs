@@ -5,6 +5,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod face;
 pub mod mcp;
 mod mcp_settings;
 pub mod permissions;

@@ -153,7 +153,17 @@ fn calls(tool: &str, status: ToolCallStatus) -> EventContent {
 fn rests(ended: TurnEnd, refused: u32) -> EventContent {
     let usage = Usage { input_tokens: 10, cache_read_tokens: 90, output_tokens: 7, ..Usage::default() };
     let cost = Some(Cost::from_nano_usd(2_000_000));
-    let summary = TurnSummary { ended, steps: 2, usage, cost, checkpoint: None, refused, prefix_breaks: 0 };
+    let summary = TurnSummary {
+        ended,
+        steps: 2,
+        usage,
+        cost,
+        checkpoint: None,
+        refused,
+        prefix_breaks: 0,
+        context_tokens: None,
+        context_window: None,
+    };
     EventContent::TurnCompleted { turn_id: TurnId::new(), summary }
 }
 

@@ -162,9 +162,15 @@ impl Root {
     /// database file would cost two waits for the disk now and two more at the next start, which the log itself, once it is
     /// long enough, spends in the background of a turn.
     pub async fn close(self) {
+        self.close_shared().await;
+    }
+
+    /// The same while somebody else still holds it.
+    pub async fn close_shared(&self) {
         self.engine.shutdown().await;
         self.factory.mcp.shutdown().await;
-        std::mem::forget(self.store);
+        // Never dropped, so never closed.
+        std::mem::forget(Arc::clone(&self.store));
     }
 }
 

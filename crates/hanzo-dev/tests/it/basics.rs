@@ -74,3 +74,17 @@ fn another_directory_can_be_named_and_must_exist() {
     assert_eq!(ran.code, 42);
     assert!(ran.stderr.contains("/no/such/place"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_face_needs_a_terminal_and_no_command() {
+    let ran = World::new().run(&["fix the test"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("needs a terminal") && ran.stderr.contains("hanzo-dev run"),
+        "{}",
+        ran.stderr
+    );
+    let ran = World::new().run(&["fix", "config", "path"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("in quotes"), "{}", ran.stderr);
+}

@@ -5,6 +5,7 @@ mod bad_input;
 mod basics;
 mod config;
 mod engine_commands;
+mod face;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;

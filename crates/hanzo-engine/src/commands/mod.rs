@@ -128,6 +128,10 @@ built_in! {
     Rewind = "rewind", Local, Some("[checkpoint]"), "Take back turns: the conversation, the files or both";
     /// Writes the thread out.
     Export = "export", Engine, Some("[markdown|jsonl]"), "Write this thread out";
+    /// Puts the last answer on the clipboard.
+    Copy = "copy", Local, None, "Copy the last answer";
+    /// Chooses the colours.
+    Theme = "theme", Local, Some("[name]"), "Show or choose the colours";
     /// Chooses the model.
     Model = "model", Engine, Some("[provider/model]"), "Show or choose the model";
     /// Chooses how hard to think.
@@ -140,6 +144,20 @@ built_in! {
     Context = "context", Engine, None, "Show what fills the model's window";
     /// Shows tokens and money.
     Cost = "cost", Engine, None, "Show tokens, cache hits and cost";
+    /// Shows what changed.
+    Diff = "diff", Local, None, "Show the uncommitted changes, and send them with your next message";
+    /// Makes a branch.
+    Branch = "branch", Local, Some("<name>"), "Make a git branch and switch to it";
+    /// Commits.
+    Commit = "commit", Local, None, "Commit tracked changes; the model writes the message, you accept it";
+    /// Commits, pushes and opens a pull request.
+    CommitPushPr = "commit-push-pr", Local, None, "Commit, push, and open a pull request";
+    /// Makes a worktree.
+    Worktree = "worktree", Local, Some("<name>"), "Make a git worktree beside this one, with a branch";
+    /// Stashes.
+    Stash = "stash", Local, None, "Put uncommitted changes away with git stash";
+    /// Ends the face.
+    Quit = "quit", Local, None, "Leave; the thread is kept";
     /// Has AGENTS.md written.
     Init = "init", Turn, Some("[focus]"), "Write or improve AGENTS.md for this workspace";
 }

@@ -320,7 +320,7 @@ impl Front {
 
 impl Thread {
     /// The estimate of the next request, and the window.
-    fn context(&self) -> (u64, Option<u64>) {
+    pub(crate) fn context(&self) -> (u64, Option<u64>) {
         (self.estimator.request(self.size), self.model.context_window)
     }
 

@@ -243,6 +243,7 @@ impl Thread {
             failed => failed,
         };
         synced.map_err(|error| ApiError::from(Failure::Store(error)))?;
+        let (context_tokens, context_window) = self.context();
         Ok(TurnSummary {
             ended,
             steps: self.turn.steps,
@@ -251,6 +252,8 @@ impl Thread {
             checkpoint,
             refused: self.turn.refused,
             prefix_breaks: self.turn.prefix_breaks,
+            context_tokens: Some(context_tokens),
+            context_window,
         })
     }
 }

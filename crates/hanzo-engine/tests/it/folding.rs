@@ -274,7 +274,12 @@ fn a_crash_leaves_the_original_or_the_digest_and_the_thread_goes_on() {
         let (thread, again) = crashes_at(&server, asked);
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let bench = again.engine().await;
-            ask!(bench.engine, ThreadResume, resume(thread)).unwrap();
+            // The one before let go of the thread when its runtime ended, which may take it a moment.
+            let begun = std::time::Instant::now();
+            while let Err(error) = ask!(bench.engine, ThreadResume, resume(thread)) {
+                assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{error:?}");
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
             let items = bench.items(thread).await;
             let gone = items.iter().filter(|item| item.visibility == Visibility::Folded).count();
             let digests =

@@ -17,13 +17,18 @@ fn words(text: &str) -> String {
 
 /// The text of the document by pulldown-cmark alone, with numbers, addresses and images written as the renderer writes them.
 fn expected(markdown: &str) -> String {
+    // Blanks on a blank line mean nothing, but pulldown-cmark 0.13.6 reads `    \n\n> \n\t> x` as one quote for them.
+    let blank = |line: &&str| line.trim_matches([' ', '\t', '\n']).is_empty();
+    let lines = markdown.split_inclusive('\n');
+    let markdown: String =
+        lines.map(|line| if blank(&line) { line.trim_start_matches([' ', '\t']) } else { line }).collect();
     let extensions = pulldown_cmark::Options::ENABLE_TABLES
         | pulldown_cmark::Options::ENABLE_STRIKETHROUGH
         | pulldown_cmark::Options::ENABLE_TASKLISTS;
     let mut out = String::new();
     let mut numbers: Vec<Option<u64>> = Vec::new();
     let mut images: Vec<String> = Vec::new();
-    for event in Parser::new_ext(markdown, extensions) {
+    for event in Parser::new_ext(&markdown, extensions) {
         match event {
             Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 out.push_str(&text);

@@ -126,6 +126,8 @@ fn items_and_events_are_described() {
         checkpoint: None,
         refused: 1,
         prefix_breaks: 0,
+        context_tokens: Some(100),
+        context_window: Some(1_000),
     };
     assert_valid("event", event(EventContent::TurnCompleted { turn_id: TurnId::new(), summary }));
 }

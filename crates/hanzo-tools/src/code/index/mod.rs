@@ -22,6 +22,7 @@ use crate::host::Host;
 use crate::search::walk::is_visible;
 
 mod disk;
+mod order;
 mod rank;
 mod sync;
 mod table;
@@ -132,7 +133,9 @@ impl IndexHandle {
         handle
     }
 
+    /// The table, to be searched.
     pub(crate) fn table(&self) -> RwLockReadGuard<'_, Table> {
+        self.index.put_in_order();
         self.index.table()
     }
 
@@ -189,6 +192,7 @@ impl IndexHandle {
             if cancelled.is_set() {
                 return;
             }
+            index.put_in_order();
             let mut progress = index.progress();
             progress.walks += 1;
             progress.last_took = began.elapsed();
@@ -228,6 +232,16 @@ impl Index {
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the names in order again if too many are not. Others can read the table meanwhile.
+    fn put_in_order(&self) {
+        let table = self.table();
+        if table.is_behind() {
+            let ordered = table.ordered();
+            drop(table);
+            self.table_mut().set_order(ordered);
+        }
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -1,7 +1,13 @@
 //! Finding symbols by a part of their name, the likeliest first.
 
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use memchr::memmem::Finder;
+
 use super::super::symbol::SymbolKind;
-use super::table::{Hit, Letters, Table};
+use super::order::Needle;
+use super::table::{Hit, Table};
 
 /// What is looked for.
 #[derive(Debug, Clone, Default)]
@@ -13,207 +19,179 @@ pub(crate) struct SymbolQuery {
     pub(crate) under: String,
 }
 
-/// How well a name fits; less is better.
-const EXACT: u32 = 0;
-const EXACT_BUT_CASE: u32 = 1;
-const PREFIX: u32 = 2;
-const WORD: u32 = 3;
-const INSIDE: u32 = 4;
-const LETTERS: u32 = 5;
-/// With fewer letters than this, most names fit.
+/// How well a name fits, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It is the name but for the case of letters.
+    ButCase,
+    /// It begins with it.
+    Prefix,
+    /// A word in it does.
+    Word,
+    /// It is anywhere in it.
+    Inside,
+    /// It has the letters in that order: `gtUsr` finds `getUser`.
+    Letters,
+}
+
+/// With fewer letters than this, nearly all names have them in order.
 const FEW: usize = 3;
 
 impl Table {
     /// The symbols that fit, the best first: `limit` of them behind the first `skip`, and whether there are more.
     pub(crate) fn search(&self, query: &SymbolQuery, skip: usize, limit: usize) -> (Vec<Hit<'_>>, bool) {
         let (scope, name) = split(&query.text);
-        let needle: Vec<u8> = name.bytes().map(|byte| byte.to_ascii_lowercase()).collect();
-        if needle.is_empty() {
+        let lower = name.to_ascii_lowercase();
+        if lower.is_empty() {
             return (Vec::new(), false);
         }
-        let wanted = skip + limit + 1;
-        let best = self.fitting(&needle, name, wanted);
-        let is_cut = best.is_cut;
-        let (mut found, mut more) = self.expand(best.names, query, &scope, skip, limit);
-        if is_cut && !more {
-            // Too few of the best names are of the kind or in the place wanted: look at all.
-            let all = self.fitting(&needle, name, usize::MAX);
-            (found, more) = self.expand(all.names, query, &scope, skip, limit);
+        let needle = Needle::new(lower.as_bytes());
+        let mut page =
+            Page { table: self, query, scope: &scope, wanted: skip + limit + 1, found: Vec::new() };
+        // The page being full is how it ends, and no more than that.
+        let _ = self.with_name(&needle, name, &mut page);
+        if page.found.is_empty() && lower.len() >= FEW {
+            let _ = self.with_letters(&needle, &mut page);
         }
-        if !found.is_empty() {
-            return (found, more);
-        }
-        let mut names = Vec::new();
-        self.by_letters(&needle, &mut names);
-        self.expand(names, query, &scope, skip, limit)
+        let more = page.found.len() > skip + limit;
+        let shown = page.found.into_iter().skip(skip).take(limit);
+        (shown.filter_map(|number| self.entry_hit(number)).collect(), more)
     }
 
-    fn fitting(&self, needle: &[u8], name: &str, wanted: usize) -> Best {
-        let mut best = Best::new(wanted);
-        if needle.len() < FEW {
-            self.with_few_letters(needle, name, &mut best);
-        } else {
-            self.names_with(needle, |number, at, whole| {
-                let fit = self.fit(number, at, needle, name);
-                best.push((fit, length(whole), number));
-            });
+    /// Puts the symbols whose names have the needle in them on the page.
+    fn with_name(&self, needle: &Needle<'_>, name: &str, page: &mut Page<'_>) -> ControlFlow<()> {
+        let exact = self.names.find(name);
+        if let Some(number) = exact {
+            page.take(number)?;
         }
-        best
+        let finder = Finder::new(needle.text);
+        let fit = |number: u32| if exact == Some(number) { None } else { self.fit(number, &finder) };
+        let is = |wanted: Fit| move |number: &u32| fit(*number) == Some(wanted);
+        let late = self.late(fit);
+        let (same, longer) = self.order.places(&self.names, needle.text.len());
+        let order = &self.order;
+        let same = order.beginning(same, needle).filter(is(Fit::ButCase));
+        self.merge(same, &late, Fit::ButCase, page)?;
+        let beginning = order.beginning(longer.clone(), needle).filter(is(Fit::Prefix));
+        self.merge(beginning, &late, Fit::Prefix, page)?;
+        let words = order.with_word(longer.clone(), needle).filter(is(Fit::Word));
+        self.merge(words, &late, Fit::Word, page)?;
+        let parts = order.with_part(longer, needle).filter(is(Fit::Inside));
+        self.merge(parts, &late, Fit::Inside, page)
     }
 
-    /// How well a name fits that has `needle` at an offset.
-    fn fit(&self, number: u32, at: usize, needle: &[u8], name: &str) -> u32 {
-        match at {
-            0 if self.lower(number).len() > needle.len() => PREFIX,
-            0 if self.name_text(number) == name => EXACT,
-            0 => EXACT_BUT_CASE,
-            _ if self.begins_word(number, at) => WORD,
-            _ => INSIDE,
-        }
+    /// Puts the symbols on the page whose names have all letters of the needle in its order.
+    fn with_letters(&self, needle: &Needle<'_>, page: &mut Page<'_>) -> ControlFlow<()> {
+        let fit = |number: u32| self.has_letters(number, needle.text).then_some(Fit::Letters);
+        let late = self.late(fit);
+        let (_, longer) = self.order.places(&self.names, needle.text.len());
+        let names = self.order.with_letters(longer, needle).filter(|number| fit(*number).is_some());
+        self.merge(names, &late, Fit::Letters, page)
     }
 
-    /// One or two letters are in most names. Those that cannot be among the best any more are told by their letters.
-    fn with_few_letters(&self, needle: &[u8], name: &str, best: &mut Best) {
-        let wanted = needle.iter().fold(0, |bits, byte| bits | Letters::bit(*byte));
-        let first = Letters::bit(needle[0]);
-        for (number, letters) in self.letters().filter(|(_, letters)| letters.any & wanted == wanted) {
-            let lower = self.lower(number);
-            let whole = length(lower.len());
-            let hope = match letters.initial & first {
-                0 => INSIDE,
-                _ if lower.starts_with(needle) => EXACT,
-                _ => WORD,
-            };
-            if best.is_beyond(hope, whole) {
-                continue;
-            }
-            let places = memchr::memmem::find_iter(lower, needle);
-            if let Some(fit) = places.map(|at| self.fit(number, at, needle, name)).min() {
-                best.push((fit, whole, number));
-            }
-        }
+    /// The names that are not in order yet and fit, put in order.
+    fn late(&self, fit: impl Fn(u32) -> Option<Fit>) -> Vec<(Fit, u32)> {
+        let numbers = self.order.len()..self.names.len();
+        let numbers = numbers.filter_map(|number| u32::try_from(number).ok());
+        let mut late: Vec<(Fit, u32)> =
+            numbers.filter_map(|number| fit(number).map(|fit| (fit, number))).collect();
+        late.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.in_order(a.1, b.1)));
+        late
     }
 
-    /// `gtUsr` finds `getUser`: all letters, in order.
-    fn by_letters(&self, needle: &[u8], names: &mut Vec<(u32, u32, u32)>) {
-        if needle.len() < FEW {
-            return;
-        }
-        let wanted = needle.iter().fold(0, |bits, byte| bits | Letters::bit(*byte));
-        for (number, _) in self.letters().filter(|(_, letters)| letters.any & wanted == wanted) {
-            let lower = self.lower(number);
-            // A few letters are found in any long name.
-            if lower.len() > needle.len() * 4 || lower.first() != needle.first() {
-                continue;
-            }
-            let mut rest = needle;
-            for byte in lower {
-                if rest.first() == Some(byte) {
-                    rest = &rest[1..];
-                }
-            }
-            if rest.is_empty() {
-                names.push((LETTERS, length(lower.len()), number));
-            }
-        }
+    fn in_order(&self, a: u32, b: u32) -> Ordering {
+        let (a, b) = (self.names.bytes_of(a), self.names.bytes_of(b));
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
     }
 
-    /// From names to symbols: only as many names are put in order as the page needs.
-    fn expand(
+    /// Puts names that fit equally well on the page: those in order, and between them those that are not yet.
+    fn merge(
         &self,
-        mut names: Vec<(u32, u32, u32)>,
-        query: &SymbolQuery,
-        scope: &str,
-        skip: usize,
-        limit: usize,
-    ) -> (Vec<Hit<'_>>, bool) {
-        let wanted = skip + limit + 1;
-        let mut found: Vec<u32> = Vec::new();
-        let mut ordered = 0;
-        let mut step = wanted.saturating_mul(2);
-        while ordered < names.len() && found.len() < wanted {
-            let chunk = step.min(names.len() - ordered);
-            // Where few names are of the kind wanted, small steps would go over the rest too often.
-            step = step.saturating_mul(8);
-            let rest = &mut names[ordered..];
-            let order = |a: &(u32, u32, u32), b: &(u32, u32, u32)| {
-                (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| self.name_text(a.2).cmp(self.name_text(b.2)))
-            };
-            if chunk < rest.len() {
-                rest.select_nth_unstable_by(chunk - 1, order);
+        names: impl Iterator<Item = u32>,
+        late: &[(Fit, u32)],
+        fit: Fit,
+        page: &mut Page<'_>,
+    ) -> ControlFlow<()> {
+        let first = late.partition_point(|(late, _)| *late < fit);
+        let end = late.partition_point(|(late, _)| *late <= fit);
+        let mut late = late[first..end].iter().map(|(_, number)| *number).peekable();
+        for name in names {
+            while let Some(earlier) = late.next_if(|late| self.in_order(*late, name).is_lt()) {
+                page.take(earlier)?;
             }
-            rest[..chunk].sort_unstable_by(order);
-            for (_, _, name) in &rest[..chunk] {
-                if found.len() >= wanted {
-                    break;
-                }
-                let mut symbols: Vec<(SymbolKind, &str, u32)> = self
-                    .chain(*name)
-                    .filter_map(|number| {
-                        self.quick(number).map(|(path, kind, within)| (number, path, kind, within))
-                    })
-                    .filter(|(_, path, kind, within)| {
-                        query.kind.is_none_or(|wanted| kind.satisfies(wanted))
-                            && is_under(path, &query.under)
-                            && is_within(within, scope)
-                    })
-                    .map(|(number, path, kind, _)| (kind, path, number))
-                    .collect();
-                symbols.sort_unstable();
-                found.extend(symbols.into_iter().map(|(_, _, number)| number));
-            }
-            ordered += chunk;
+            page.take(name)?;
         }
-        let more = found.len() > skip + limit;
-        let hits =
-            found.into_iter().skip(skip).take(limit).filter_map(|number| self.entry_hit(number)).collect();
-        (hits, more)
+        late.try_for_each(|name| page.take(name))
+    }
+
+    /// How well a name fits that is not the one looked for; `None` if it does not.
+    fn fit(&self, number: u32, finder: &Finder<'_>) -> Option<Fit> {
+        let lower = self.names.lower_of(number);
+        let mut places = finder.find_iter(lower).peekable();
+        let first = *places.peek()?;
+        match first {
+            0 if lower.len() == finder.needle().len() => Some(Fit::ButCase),
+            0 => Some(Fit::Prefix),
+            _ if places.any(|at| self.names.begins_word(number, at)) => Some(Fit::Word),
+            _ => Some(Fit::Inside),
+        }
+    }
+
+    fn has_letters(&self, number: u32, needle: &[u8]) -> bool {
+        let lower = self.names.lower_of(number);
+        // A few letters are found in any long name.
+        if lower.len() > needle.len() * 4 || lower.first() != needle.first() {
+            return false;
+        }
+        let mut rest = needle;
+        for byte in lower {
+            if rest.first() == Some(byte) {
+                rest = &rest[1..];
+            }
+        }
+        rest.is_empty()
     }
 }
 
-/// The best names so far. When there are far more than a page needs, the worst are let go of.
-struct Best {
-    names: Vec<(u32, u32, u32)>,
+/// The symbols of an answer, as they are found.
+struct Page<'t> {
+    table: &'t Table,
+    query: &'t SymbolQuery,
+    scope: &'t str,
     wanted: usize,
-    /// Names that fit no better than this are not taken.
-    worst: Option<(u32, u32)>,
-    is_cut: bool,
-    cut_at: usize,
+    found: Vec<u32>,
 }
 
-impl Best {
-    fn new(wanted: usize) -> Self {
-        let cut_at = wanted.saturating_mul(8).saturating_add(1024);
-        Self { names: Vec::new(), wanted, worst: None, is_cut: false, cut_at }
-    }
-
-    /// Whether a name that fits so well at best is not taken any more.
-    fn is_beyond(&mut self, fit: u32, whole: u32) -> bool {
-        let is_beyond = self.worst.is_some_and(|worst| (fit, whole) > worst);
-        self.is_cut |= is_beyond;
-        is_beyond
-    }
-
-    fn push(&mut self, name: (u32, u32, u32)) {
-        if self.is_beyond(name.0, name.1) {
-            return;
+impl Page<'_> {
+    /// Takes the symbols of a name that are of the kind and in the place wanted, until the page is full.
+    fn take(&mut self, name: u32) -> ControlFlow<()> {
+        let table = self.table;
+        let room = self.wanted - self.found.len();
+        let mut symbols: Vec<(SymbolKind, &str, u32)> = Vec::new();
+        // Thousands may have one name: those behind the worst that there is room for are not kept.
+        let mut worst: Option<(SymbolKind, &str, u32)> = None;
+        for number in table.chain(name) {
+            let Some((entry, path)) = table.quick(number) else { continue };
+            let symbol = (entry.kind, path, number);
+            if self.query.kind.is_some_and(|wanted| !entry.kind.satisfies(wanted))
+                || !is_under(path, &self.query.under)
+                || !(self.scope.is_empty() || is_within(table.scope_text(entry), self.scope))
+                || worst.is_some_and(|worst| symbol > worst)
+            {
+                continue;
+            }
+            symbols.push(symbol);
+            if symbols.len() >= room.saturating_mul(4) {
+                symbols.select_nth_unstable(room - 1);
+                symbols.truncate(room);
+                worst = symbols.last().copied();
+            }
         }
-        self.names.push(name);
-        if self.names.len() > self.cut_at {
-            let keep = self.wanted.saturating_mul(2);
-            self.names.select_nth_unstable_by_key(keep, |name| (name.0, name.1));
-            let worst = (self.names[keep].0, self.names[keep].1);
-            // Those as good as the last one stay: their names decide, and that costs more to look at.
-            self.names.retain(|name| (name.0, name.1) <= worst);
-            self.worst = Some(worst);
-            self.is_cut = true;
-            self.cut_at = self.cut_at.max(self.names.len() * 2);
-        }
+        symbols.sort_unstable();
+        symbols.truncate(room);
+        self.found.extend(symbols.into_iter().map(|(_, _, number)| number));
+        if self.found.len() < self.wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
-}
-
-fn length(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// `Outer::Inner.name` is `name` in `Outer.Inner`.
@@ -273,6 +251,11 @@ mod tests {
         symbols
     }
 
+    fn in_order(table: &mut Table) {
+        let ordered = table.ordered();
+        table.set_order(ordered);
+    }
+
     fn names(table: &Table, query: &SymbolQuery) -> Vec<String> {
         table.search(query, 0, 50).0.iter().map(|hit| hit.symbol.name.to_owned()).collect()
     }
@@ -283,22 +266,90 @@ mod tests {
 
     #[test]
     fn the_name_itself_goes_before_its_beginning_a_word_in_it_and_any_part() {
-        let mut table = Table::default();
         let all = ["reuser", "getUser", "user_name", "User", "user", "set_user"];
-        table.insert("a", record(), &file(&all.map(|name| ("", name, SymbolKind::Function))));
-        assert_eq!(
-            names(&table, &query("user")),
-            ["user", "User", "user_name", "getUser", "set_user", "reuser"]
-        );
-        assert_eq!(
-            names(&table, &query("us")),
-            ["User", "user", "user_name", "getUser", "set_user", "reuser"]
-        );
-        assert_eq!(names(&table, &query("u"))[..3], ["User", "user", "user_name"]);
-        assert_eq!(names(&table, &query("n")), ["user_name"]);
-        assert_eq!(names(&table, &query("gtUsr")), ["getUser"]);
-        assert_eq!(names(&table, &query("zzz")), [""; 0]);
-        assert_eq!(names(&table, &query("")), [""; 0]);
+        // None in order, some, all.
+        for count in [0, 3, all.len()] {
+            let mut table = Table::default();
+            let file = |names: &[&'static str]| {
+                file(&names.iter().map(|name| ("", *name, SymbolKind::Function)).collect::<Vec<_>>())
+            };
+            table.insert("a", record(), &file(&all[..count]));
+            in_order(&mut table);
+            table.insert("b", record(), &file(&all[count..]));
+            assert_eq!(
+                names(&table, &query("user")),
+                ["user", "User", "user_name", "getUser", "set_user", "reuser"]
+            );
+            assert_eq!(
+                names(&table, &query("us")),
+                ["User", "user", "user_name", "getUser", "set_user", "reuser"]
+            );
+            assert_eq!(names(&table, &query("u"))[..3], ["User", "user", "user_name"]);
+            assert_eq!(names(&table, &query("n")), ["user_name"]);
+            assert_eq!(names(&table, &query("gtUsr")), ["getUser"]);
+            assert_eq!(names(&table, &query("zzz")), [""; 0]);
+            assert_eq!(names(&table, &query("")), [""; 0]);
+        }
+    }
+
+    /// What a search means, written without any of what makes it quick.
+    fn plainly(all: &[String], text: &str) -> Vec<String> {
+        let needle = text.to_ascii_lowercase();
+        let fit = |name: &str| {
+            let lower = name.to_ascii_lowercase();
+            let starts_word = |at: usize| {
+                let before = name.as_bytes()[at - 1];
+                let first = name.as_bytes()[at];
+                !before.is_ascii_alphanumeric() || first.is_ascii_uppercase() && !before.is_ascii_uppercase()
+            };
+            let mut places = (0..lower.len()).filter(|at| lower[*at..].starts_with(&needle)).peekable();
+            let first = *places.peek()?;
+            Some(match first {
+                0 if name == text => 0,
+                0 if lower == needle => 1,
+                0 => 2,
+                // Places that overlap the one before are none.
+                _ => {
+                    let mut end = 0;
+                    let is_word = places.any(|at| {
+                        let counts = at >= end;
+                        end = if counts { at + needle.len() } else { end };
+                        counts && starts_word(at)
+                    });
+                    if is_word { 3 } else { 4 }
+                }
+            })
+        };
+        let mut fitting: Vec<(u32, usize, &String)> =
+            all.iter().filter_map(|name| fit(name).map(|fit| (fit, name.len(), name))).collect();
+        fitting.sort_unstable();
+        fitting.dedup();
+        fitting.into_iter().map(|(_, _, name)| name.clone()).collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_found_is_what_a_plain_look_at_every_name_finds(
+            all in proptest::collection::vec("[aAbB_1]{1,6}", 1..40),
+            in_order_first in 0_usize..40,
+            text in "[aAbB_1]{1,3}",
+        ) {
+            let mut table = Table::default();
+            for (at, name) in all.iter().enumerate() {
+                if at == in_order_first {
+                    in_order(&mut table);
+                }
+                table.insert(&at.to_string(), record(), &file(&[("", name.as_str(), SymbolKind::Function)]));
+            }
+            let expected = plainly(&all, &text);
+            let mut found = names(&table, &query(&text));
+            found.dedup();
+            if expected.is_empty() {
+                proptest::prop_assert!(text.len() >= FEW || found.is_empty());
+            } else {
+                proptest::prop_assert_eq!(found, expected);
+            }
+        }
     }
 
     #[test]
@@ -336,6 +387,13 @@ mod tests {
         for _ in 0..20 {
             table.insert("a", record(), &file(&many));
         }
+        in_order(&mut table);
+        let before = table.ordered();
+        for _ in 0..20 {
+            table.insert("a", record(), &file(&many));
+        }
+        // An order from before names got other numbers is not taken.
+        table.set_order(before);
         assert_eq!(table.symbol_count(), 3001);
         assert_eq!(table.file_count(), 2);
         assert!(table.entries_len() < 40_000, "dead ones were swept");

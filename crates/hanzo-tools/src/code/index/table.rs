@@ -1,7 +1,7 @@
 //! The index in memory: every symbol of the tree, found by its name.
 //!
 //! Symbols lie in one list, those of a file next to each other, and those of one name are chained through it. Names are kept
-//! once, in lower case in one long text: a search for part of a name is one run over that text. A file that changes gets a new
+//! once, in lower case as well, and most of them in the order an answer shows them (`order`). A file that changes gets a new
 //! stretch at the end; the old one is dead and is swept out when there is too much of it.
 
 use std::collections::HashMap;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::super::language::Language;
 use super::super::source::{Stamp, hash};
 use super::super::symbol::{FileSymbols, SymbolKind, SymbolView};
+use super::order::Order;
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -56,50 +57,13 @@ pub(super) struct Texts {
     /// In ASCII lower case, every text with a zero byte before and behind; the same offsets as `bytes`.
     pub(super) lower: Vec<u8>,
     pub(super) starts: Vec<u32>,
-    pub(super) letters: Vec<Letters>,
     /// By the hash of the text; few collide, and those are chained.
     pub(super) numbers: HashMap<u64, u32, BuildHasherDefault<Identity>>,
     pub(super) clash: HashMap<Box<str>, u32>,
 }
 
-/// Which letters a text has, a bit for each: most texts that do not fit are passed over without looking at them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Letters {
-    /// Anywhere in it.
-    pub(super) any: u64,
-    /// At the beginning of a word of it.
-    pub(super) initial: u64,
-}
-
-impl Letters {
-    fn of(text: &[u8]) -> Self {
-        let mut letters = Self::default();
-        let mut before = 0;
-        for byte in text {
-            let bit = Self::bit(*byte);
-            letters.any |= bit;
-            if begins_word(before, *byte) {
-                letters.initial |= bit;
-            }
-            before = *byte;
-        }
-        letters
-    }
-
-    /// The bit of a letter in either case.
-    pub(super) fn bit(byte: u8) -> u64 {
-        1 << match byte.to_ascii_lowercase() {
-            letter @ b'a'..=b'z' => letter - b'a',
-            digit @ b'0'..=b'9' => 26 + digit - b'0',
-            b'_' => 36,
-            0x80.. => 37,
-            _ => 38,
-        }
-    }
-}
-
 /// Whether a word begins with `first`: behind `_`, or with a capital letter.
-fn begins_word(before: u8, first: u8) -> bool {
+pub(super) fn begins_word(before: u8, first: u8) -> bool {
     !before.is_ascii_alphanumeric() || (first.is_ascii_uppercase() && !before.is_ascii_uppercase())
 }
 
@@ -148,7 +112,6 @@ impl Texts {
         }
         let number = u32::try_from(self.starts.len()).unwrap_or(NONE);
         self.starts.push(u32::try_from(self.bytes.len()).unwrap_or(NONE));
-        self.letters.push(Letters::of(text.as_bytes()));
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(0);
         self.lower.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
@@ -164,8 +127,32 @@ impl Texts {
     }
 
     pub(super) fn text(&self, number: u32) -> &str {
+        std::str::from_utf8(self.bytes_of(number)).unwrap_or_default()
+    }
+
+    pub(super) fn bytes_of(&self, number: u32) -> &[u8] {
         let (start, end) = self.span(number);
-        std::str::from_utf8(&self.bytes[start..end]).unwrap_or_default()
+        &self.bytes[start..end]
+    }
+
+    /// The text in lower case.
+    pub(super) fn lower_of(&self, number: u32) -> &[u8] {
+        let (start, end) = self.span(number);
+        &self.lower[start..end]
+    }
+
+    /// Whether a word begins at an offset of a text.
+    pub(super) fn begins_word(&self, number: u32, at: usize) -> bool {
+        let place = self.starts[number as usize] as usize + at;
+        begins_word(self.bytes[place - 1], self.bytes[place])
+    }
+
+    /// The number of a text that is there.
+    pub(super) fn find(&self, text: &str) -> Option<u32> {
+        match self.numbers.get(&hash(text.as_bytes())) {
+            Some(number) if self.text(*number) == text => Some(*number),
+            _ => self.clash.get(text).copied(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -183,6 +170,16 @@ pub(crate) struct Table {
     pub(super) names: Texts,
     pub(super) heads: Vec<u32>,
     pub(super) scopes: Texts,
+    pub(super) order: Order,
+    /// How often what is dead was swept out, and names got other numbers.
+    sweeps: u64,
+}
+
+/// An order of a table's names.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    order: Order,
+    sweeps: u64,
 }
 
 /// A symbol of the index with the file it is in.
@@ -272,6 +269,7 @@ impl Table {
     /// Leaves out what is dead.
     fn sweep(&mut self) {
         let old = std::mem::take(self);
+        self.sweeps = old.sweeps + 1;
         for slot in old.slots.iter().filter(|slot| slot.alive) {
             let symbols = old.collect(slot);
             self.insert(&slot.path, slot.record.clone(), &symbols);
@@ -331,7 +329,7 @@ impl Table {
     fn view(&self, entry: &Entry) -> SymbolView<'_> {
         SymbolView {
             name: self.names.text(entry.name),
-            scope: if entry.scope == NONE { "" } else { self.scopes.text(entry.scope) },
+            scope: self.scope_text(entry),
             kind: entry.kind,
             start: entry.start,
             end: entry.end,
@@ -356,11 +354,7 @@ impl Table {
 
     /// The symbols called exactly `name`.
     pub(crate) fn named(&self, name: &str) -> Vec<Hit<'_>> {
-        let key = hash(name.as_bytes());
-        let number = match self.names.numbers.get(&key) {
-            Some(number) if self.names.text(*number) == name => Some(*number),
-            _ => self.names.clash.get(name).copied(),
-        };
+        let number = self.names.find(name);
         number
             .map_or_else(Vec::new, |number| self.chain(number).filter_map(|entry| self.hit(entry)).collect())
     }
@@ -377,57 +371,32 @@ impl Table {
         self.hit(number)
     }
 
-    /// A symbol of the chain without counting its ordinal: path, kind and scope.
-    pub(super) fn quick(&self, number: u32) -> Option<(&str, SymbolKind, &str)> {
+    /// A symbol of the chain, if its file still has it, without counting its ordinal.
+    pub(super) fn quick(&self, number: u32) -> Option<(&Entry, &str)> {
         let entry = &self.entries[number as usize];
         let slot = &self.slots[entry.file as usize];
-        let scope = if entry.scope == NONE { "" } else { self.scopes.text(entry.scope) };
-        slot.alive.then_some((&*slot.path, entry.kind, scope))
+        slot.alive.then_some((entry, &*slot.path))
     }
 
-    /// Whether a word begins at an offset of a name.
-    pub(super) fn begins_word(&self, name: u32, at: usize) -> bool {
-        let place = self.names.starts[name as usize] as usize + at;
-        begins_word(self.names.bytes[place - 1], self.names.bytes[place])
+    pub(super) fn scope_text(&self, entry: &Entry) -> &str {
+        if entry.scope == NONE { "" } else { self.scopes.text(entry.scope) }
     }
 
-    pub(super) fn name_text(&self, name: u32) -> &str {
-        self.names.text(name)
+    /// Whether the names ought to be put in order again.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.order.is_behind(&self.names)
     }
 
-    /// The letters of all names, by their number.
-    pub(super) fn letters(&self) -> impl Iterator<Item = (u32, Letters)> + '_ {
-        (0..).zip(self.names.letters.iter().copied())
+    /// All names in order, for `set_order`: what takes long of it needs no more than to read the table.
+    pub(crate) fn ordered(&self) -> Ordered {
+        Ordered { order: Order::of(&self.names), sweeps: self.sweeps }
     }
 
-    /// Calls `found` with the number, the offset and the length of every name that has `needle`, in lower case, in it.
-    pub(super) fn names_with(&self, needle: &[u8], mut found: impl FnMut(u32, usize, usize)) {
-        let finder = memchr::memmem::Finder::new(needle);
-        let starts = &self.names.starts;
-        let mut from = 0;
-        let mut name = 0_usize;
-        while let Some(at) = self.names.lower.get(from..).and_then(|rest| finder.find(rest)) {
-            let at = from + at;
-            // Names and hits come in the same order: the next name is rarely far, so look in ever larger steps.
-            let mut step = 1;
-            while starts.get(name + step).is_some_and(|start| *start as usize <= at) {
-                name += step;
-                step *= 2;
-            }
-            name += starts[name..(name + step).min(starts.len())]
-                .partition_point(|start| *start as usize <= at)
-                - 1;
-            let number = u32::try_from(name).unwrap_or(NONE);
-            let (start, end) = self.names.span(number);
-            found(number, at - start, end - start);
-            from = end;
+    /// Takes an order, unless the names were numbered anew since.
+    pub(crate) fn set_order(&mut self, ordered: Ordered) {
+        if ordered.sweeps == self.sweeps && ordered.order.len() >= self.order.len() {
+            self.order = ordered.order;
         }
-    }
-
-    /// The name in lower case.
-    pub(super) fn lower(&self, name: u32) -> &[u8] {
-        let (start, end) = self.names.span(name);
-        &self.names.lower[start..end]
     }
 }
 

@@ -1,0 +1,232 @@
+//! The machine, for the terminal face.
+
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use base64::Engine as _;
+use hanzo_config::{LoadInputs, Platform, user_data_dir};
+use hanzo_engine::references::{CompletionKind, complete};
+use hanzo_protocol::ids::ThreadId;
+use hanzo_protocol::message::{Attachment, AttachmentSource};
+use hanzo_sandbox::paths::Workspace;
+use hanzo_tui::host::{Completion, Host};
+use hanzo_tui::text::fuzzy;
+use serde_json::{Value, json};
+
+use crate::root::{Root, write_private};
+
+/// How many entries of a directory are offered, and how many files found anywhere.
+const OFFERED: usize = 50;
+const FOUND: usize = 20;
+/// The most files that are looked through for a name.
+const LOOKED_AT: usize = 50_000;
+/// The largest image that is attached.
+const LARGEST_IMAGE: u64 = 8 * 1024 * 1024;
+/// How much of the file of earlier prompts is read.
+const PROMPTS_READ: u64 = 256 * 1024;
+
+/// The machine this process runs on.
+pub struct Machine {
+    root: Arc<Root>,
+    directory: PathBuf,
+    workspace: OnceLock<Option<Workspace>>,
+    /// Where prompts are remembered.
+    prompts: Option<PathBuf>,
+    editor: Option<String>,
+}
+
+impl Machine {
+    pub fn new(inputs: &LoadInputs, root: Arc<Root>) -> Self {
+        let data = user_data_dir(&inputs.environment, Platform::current());
+        let set = |name: &str| {
+            inputs.environment.get(name).filter(|value| !value.trim().is_empty()).map(str::to_owned)
+        };
+        Self {
+            root,
+            directory: inputs.workspace_root.clone(),
+            workspace: OnceLock::new(),
+            prompts: data.map(|data| data.join("prompts.jsonl")),
+            editor: set("VISUAL").or_else(|| set("EDITOR")),
+        }
+    }
+
+    fn workspace(&self) -> Option<&Workspace> {
+        let open = || Workspace::open(&self.directory, &hanzo_sandbox::SandboxConfig::default()).ok();
+        self.workspace.get_or_init(open).as_ref()
+    }
+
+    /// The prompts of this workspace that are remembered, oldest first.
+    pub fn prompts(&self) -> Vec<String> {
+        let here = self.directory.display().to_string();
+        let Some(text) = self.prompts.as_deref().and_then(tail) else { return Vec::new() };
+        text.lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter(|entry| entry["workspace"] == here.as_str())
+            .filter_map(|entry| entry["text"].as_str().map(str::to_owned))
+            .collect()
+    }
+}
+
+/// The end of a file, from the start of a line on.
+fn tail(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let from = length.saturating_sub(PROMPTS_READ);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(PROMPTS_READ).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some(if from == 0 {
+        text
+    } else {
+        text.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+    })
+}
+
+impl Host for Machine {
+    fn complete(&self, typed: &str) -> Vec<Completion> {
+        let Some(workspace) = self.workspace() else { return Vec::new() };
+        complete(workspace, None, typed, OFFERED)
+            .into_iter()
+            .map(|found| Completion {
+                label: found.label,
+                insert: found.insert,
+                goes_on: found.kind != CompletionKind::File,
+            })
+            .collect()
+    }
+
+    fn find(&self, query: &str) -> Vec<Completion> {
+        let mut found: Vec<(i64, String)> = Vec::new();
+        let walk = ignore::WalkBuilder::new(&self.directory).build();
+        for entry in walk.flatten().take(LOOKED_AT) {
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let Ok(path) = entry.path().strip_prefix(&self.directory) else { continue };
+            let Some(path) = path.to_str().filter(|path| !path.contains(['"', '\n', '\r'])) else { continue };
+            if let Some(score) = fuzzy(query, path) {
+                found.push((-score, path.to_owned()));
+            }
+        }
+        found.sort();
+        found.truncate(FOUND);
+        let quoted = |path: &str| {
+            let quote = path.contains(char::is_whitespace) || path.contains(['`', '<', '>', '\\']);
+            if quote { format!("\"{path}\"") } else { path.to_owned() }
+        };
+        found
+            .into_iter()
+            .map(|(_, path)| Completion { insert: quoted(&path), label: path, goes_on: false })
+            .collect()
+    }
+
+    fn branch(&self) -> Option<String> {
+        let git = self.directory.join(".git");
+        // In a worktree it is a file that says where the directory is.
+        let git = match std::fs::read_to_string(&git) {
+            Ok(text) => self.directory.join(text.trim().strip_prefix("gitdir: ")?),
+            Err(_) => git,
+        };
+        let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+        let head = head.trim();
+        Some(match head.strip_prefix("ref: refs/heads/") {
+            Some(branch) => branch.to_owned(),
+            None => head.chars().take(8).collect(),
+        })
+    }
+
+    fn sandbox(&self, thread: ThreadId) -> Option<String> {
+        Some(self.root.sandbox_level(thread))
+    }
+
+    fn image(&self, path: &str) -> Option<Attachment> {
+        let path = self.directory.join(path);
+        let media_type = match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "png" => "image/png",
+            "jpg" | "jpeg" => "image/jpeg",
+            "gif" => "image/gif",
+            "webp" => "image/webp",
+            _ => return None,
+        };
+        let metadata = std::fs::metadata(&path).ok()?;
+        if !metadata.is_file() || metadata.len() > LARGEST_IMAGE {
+            return None;
+        }
+        let bytes = std::fs::read(&path).ok()?;
+        Some(Attachment {
+            media_type: media_type.to_owned(),
+            name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
+            source: AttachmentSource::Inline {
+                base64: base64::engine::general_purpose::STANDARD.encode(bytes),
+            },
+        })
+    }
+
+    fn remember(&self, prompt: &str) {
+        let Some(file) = &self.prompts else { return };
+        let entry = json!({"workspace": self.directory.display().to_string(), "text": prompt});
+        let opened = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
+        // A prompt that is not remembered is no reason to disturb anybody.
+        if let Ok(mut file) = opened {
+            let _ = file.write_all(format!("{entry}\n").as_bytes());
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let path = self.directory.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    fn run(&self, program: &str, arguments: &[String]) -> Result<String, String> {
+        let shown = format!("{program} {}", arguments.join(" "));
+        let shown = shown.lines().next().unwrap_or_default();
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.directory)
+            // A question on the terminal would be lost behind the face.
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_PAGER", "cat")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .map_err(|error| format!("cannot run `{shown}`: {error}\n\nhint: is `{program}` installed?"))?;
+        let out = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        match ended.status.success() {
+            true if out.trim().is_empty() => Ok(said),
+            true => Ok(out),
+            false => Err(format!(
+                "`{shown}` failed: {}",
+                if said.trim().is_empty() { out.trim() } else { said.trim() }
+            )),
+        }
+    }
+
+    fn edit(&self, text: &str) -> Result<String, String> {
+        let editor = self.editor.as_deref().unwrap_or("vi");
+        let name = format!("hanzo-prompt-{}.md", hanzo_protocol::ids::TraceId::new());
+        let path = std::env::temp_dir().join(name);
+        write_private(&path, text.as_bytes())
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        // Through a shell, because people have arguments in it: `EDITOR="code --wait"`.
+        let ended =
+            Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+        let edited = std::fs::read_to_string(&path);
+        let _ = std::fs::remove_file(&path);
+        match ended {
+            Ok(status) if status.success() => {
+                edited.map_err(|error| format!("cannot read what was written: {error}"))
+            }
+            Ok(status) => Err(format!(
+                "the editor `{editor}` ended with {status}; the prompt is as it was\n\nhint: set `VISUAL` or `EDITOR`"
+            )),
+            Err(error) => {
+                Err(format!("cannot start the editor `{editor}`: {error}\n\nhint: set `VISUAL` or `EDITOR`"))
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What the viewport shows: what is under way, what waits, the dialog or the composer, the status line.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{App, Armed, Dialog};
+use crate::dialog::Panel;
+use crate::status;
+use crate::terminal::View;
+use crate::text;
+use crate::transcript;
+
+const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠛"];
+
+/// The parts of the viewport from top to bottom, for the tests of who owns the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What is under way.
+    Live,
+    /// The plan.
+    Plan,
+    /// What the agent does, what waits to be said.
+    Activity,
+    /// A dialog, a menu, the help.
+    Panel,
+    /// The composer, or the input of a dialog.
+    Composer,
+    /// The status line.
+    Status,
+}
+
+impl App {
+    /// The viewport as it is now.
+    pub fn view(&self) -> View {
+        self.layout().0
+    }
+
+    /// The viewport, and which rows belong to what.
+    pub fn layout(&self) -> (View, Vec<(Part, usize)>) {
+        let (width, height) = (self.size.0.max(1), self.size.1.max(2));
+        let look = &self.setup.theme.look();
+        let most = height.saturating_sub(1).max(2);
+        let status = self.status(width);
+
+        // From below: what must be in sight comes first.
+        let mut left = most.saturating_sub(status.len());
+        let (panel, mut composer, mut caret) = self.bottom(width, left);
+        left = left.saturating_sub(panel.len() + composer.len());
+        let activity = self.activity(width, left.min(6));
+        left = left.saturating_sub(activity.len());
+        let context = self.context();
+        let mut plan = Vec::new();
+        if self.plan_shown && self.turn.is_some() && !self.plan.is_empty() && left > 4 {
+            plan = transcript::plan(&self.plan, &context);
+            let room = (left / 2).max(2);
+            if plan.len() > room {
+                let hidden = plan.len() - room + 1;
+                plan.truncate(room - 1);
+                plan.push(Line::styled(format!("  … {hidden} more steps"), look.dim));
+            }
+            plan.insert(0, Line::default());
+        }
+        left = left.saturating_sub(plan.len());
+        let live = self.live.rows(&context, left.saturating_sub(1));
+        let shown = live.len() + plan.len() + activity.len();
+        // Air between the transcript and what is ours, where there is room for it.
+        let air = usize::from(left > live.len() && live.is_empty() && plan.is_empty());
+        if panel.is_empty() && !composer.is_empty() && look.shapes && left > live.len() + air {
+            composer.insert(0, Line::styled("─".repeat(width), look.dim));
+            caret = caret.map(|(row, column)| (row + 1, column));
+        }
+        let mut parts = vec![(Part::Live, live.len()), (Part::Plan, plan.len())];
+        let mut rows: Vec<Line<'static>> = live;
+        rows.extend(plan);
+        let between = usize::from(!activity.is_empty() && left > rows.len());
+        let before_activity = air.max(between);
+        rows.extend(std::iter::repeat_n(Line::default(), before_activity));
+        parts.push((Part::Activity, activity.len() + before_activity));
+        rows.extend(activity);
+        let before_panel = usize::from(!panel.is_empty() && shown > 0);
+        rows.extend(std::iter::repeat_n(Line::default(), before_panel));
+        parts.push((Part::Panel, panel.len() + before_panel));
+        rows.extend(panel);
+        let top = rows.len();
+        parts.push((Part::Composer, composer.len()));
+        rows.extend(composer);
+        parts.push((Part::Status, status.len()));
+        rows.extend(status);
+        let caret = caret.map(|(row, column)| (top + row, column));
+        (View { rows, caret }, parts)
+    }
+
+    /// The panel and the composer, of which a modal panel hides the latter.
+    fn bottom(
+        &self,
+        width: usize,
+        most: usize,
+    ) -> (Vec<Line<'static>>, Vec<Line<'static>>, Option<(usize, usize)>) {
+        let look = &self.setup.theme.look();
+        let room = most.saturating_sub(2).max(3);
+        let modal = match self.dialogs.front() {
+            Some(Dialog::Approval(dialog)) => {
+                let waiting =
+                    self.dialogs.iter().skip(1).filter(|d| matches!(d, Dialog::Approval(_))).count();
+                Some(dialog.panel(width, room, waiting, look))
+            }
+            Some(Dialog::Question(dialog)) => Some(dialog.panel(width, room, look)),
+            Some(Dialog::Pick(picker)) => Some(picker.panel(width, room, look)),
+            None => None,
+        };
+        if let Some(Panel { mut rows, input, caret }) = modal {
+            if !self.guarded {
+                return (rows, input, caret);
+            }
+            // The user is in the middle of a word: the keys still go there.
+            rows.push(Line::styled(text::clip("  (stop typing for a moment to answer)", width), look.warn));
+            let (composer, caret) = self.composer.rows(width, 3, look, "");
+            return (rows, composer, Some(caret));
+        }
+        let hint = match (&self.thread, self.is_busy()) {
+            (None, _) => "opening…",
+            (_, true) => "Enter adds to the turn · Tab sends after it",
+            _ => "what shall be done?",
+        };
+        let (composer, caret) = self.composer.rows(width, (most / 2).max(1), look, hint);
+        let left = most.saturating_sub(composer.len() + 1);
+        let panel = if let Some(menu) = &self.menu {
+            menu.rows(width, left, look)
+        } else if self.help {
+            self.help_rows(width, left)
+        } else {
+            Vec::new()
+        };
+        (panel, composer, Some(caret))
+    }
+
+    fn help_rows(&self, width: usize, most: usize) -> Vec<Line<'static>> {
+        let look = &self.setup.theme.look();
+        let help = self.key_help();
+        let column = help.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0).min(width / 2) + 2;
+        let mut rows: Vec<Line<'static>> = help
+            .into_iter()
+            .map(|(keys, about)| {
+                let keys = text::clip(&keys, column - 1);
+                let gap = " ".repeat(column.saturating_sub(text::width(&keys)));
+                Line::from(vec![
+                    Span::styled(keys, look.accent),
+                    Span::raw(gap),
+                    Span::raw(text::clip(about, width.saturating_sub(column))),
+                ])
+            })
+            .collect();
+        rows.truncate(most.max(1));
+        rows
+    }
+
+    /// What the agent does, and what waits to be said.
+    fn activity(&self, width: usize, most: usize) -> Vec<Line<'static>> {
+        let look = &self.setup.theme.look();
+        let mut rows = Vec::new();
+        if let Some(turn) = &self.turn {
+            let seconds = self.now.saturating_sub(turn.began).as_secs();
+            let doing = match (turn.stopping, self.dialogs.is_empty()) {
+                (true, _) => "Stopping…",
+                (false, false) => "Waiting for you",
+                (false, true) => "Working…",
+            };
+            let mark = if look.shapes { format!("{} ", self.spinner()) } else { String::new() };
+            let time = if look.shapes { format!(" {seconds} s") } else { String::new() };
+            let hint = if turn.stopping { "" } else { " · Esc stops" };
+            rows.push(Line::from(vec![
+                Span::styled(mark, look.accent),
+                Span::raw(doing),
+                Span::styled(text::clip(&format!("{time}{hint}"), width.saturating_sub(20)), look.dim),
+            ]));
+        } else if self.shell > 0 {
+            let mark = if look.shapes { format!("{} ", self.spinner()) } else { String::new() };
+            rows.push(Line::from(vec![
+                Span::styled(mark, look.accent),
+                Span::raw("Your command runs"),
+                Span::styled(" · Esc stops", look.dim),
+            ]));
+        }
+        for steering in &self.steering {
+            let line = format!("  ↳ for this turn: {}", text::one_line(steering));
+            rows.push(Line::styled(text::clip(&line, width), look.dim));
+        }
+        for prompt in &self.queue {
+            let line = format!("  ↓ after it: {}  (Alt+Up takes it back)", text::one_line(&prompt.typed));
+            rows.push(Line::styled(text::clip(&line, width), look.dim));
+        }
+        rows.truncate(most);
+        rows
+    }
+
+    fn spinner(&self) -> &'static str {
+        let frame = self.now.as_millis() / super::FRAME.as_millis();
+        SPINNER[usize::try_from(frame % SPINNER.len() as u128).unwrap_or(0)]
+    }
+
+    fn status(&self, width: usize) -> Vec<Line<'static>> {
+        let look = &self.setup.theme.look();
+        let armed = match self.armed {
+            Some((Armed::Leave, _)) => Some("Ctrl+C again leaves"),
+            Some((Armed::Escape, _)) if self.composer.is_empty() => {
+                Some("Esc again goes back to an earlier point")
+            }
+            Some((Armed::Escape, _)) => Some("Esc again clears the draft"),
+            None => None,
+        };
+        if let Some(words) = armed {
+            return vec![Line::styled(text::clip(&format!("  {words}"), width), look.warn)];
+        }
+        if let Some(remark) = &self.remark {
+            return vec![Line::styled(
+                text::clip(&format!("  {}", text::one_line(&remark.text)), width),
+                Style::new(),
+            )];
+        }
+        let Some(thread) = &self.thread else { return vec![Line::styled("  …", look.dim)] };
+        let hint = if self.is_busy() || !self.dialogs.is_empty() { String::new() } else { self.hint_keys() };
+        vec![status::line(thread, &self.figures, self.composer.mode_word().as_deref(), &hint, width, look)]
+    }
+}

@@ -1,0 +1,210 @@
+//! A request for consent: what will happen, why it is asked, and exactly what each answer grants.
+
+use std::time::Duration;
+
+use hanzo_protocol::engine::ApprovalAnswer;
+use hanzo_protocol::item::Approval;
+use ratatui::text::{Line, Span};
+
+use super::{Field, Panel, Reply, choice};
+use crate::edit::{InputMode, Key, KeyCode};
+use crate::look::Look;
+use crate::text;
+
+/// What the user said.
+pub type Verdict = ApprovalAnswer;
+
+/// Where the rule an answer grants is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Beside,
+    Above,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Once,
+    Session,
+    Always,
+    Deny,
+}
+
+/// The dialog.
+#[derive(Debug, Clone)]
+pub struct ApprovalDialog {
+    /// What is asked.
+    pub approval: Approval,
+    /// The arguments of the call, for those who want to see them.
+    pub arguments: Option<String>,
+    selected: usize,
+    scope: usize,
+    explained: bool,
+    scroll: usize,
+    reason: Option<Field>,
+    input: InputMode,
+}
+
+impl ApprovalDialog {
+    /// A dialog about `approval`.
+    pub fn new(approval: Approval, arguments: Option<String>, input: InputMode) -> Self {
+        Self { approval, arguments, selected: 0, scope: 0, explained: false, scroll: 0, reason: None, input }
+    }
+
+    fn options(&self) -> Vec<Answer> {
+        if self.approval.scopes.is_empty() {
+            return vec![Answer::Once, Answer::Deny];
+        }
+        vec![Answer::Once, Answer::Session, Answer::Always, Answer::Deny]
+    }
+
+    fn rule(&self) -> String {
+        self.approval.scopes.get(self.scope).cloned().unwrap_or_default()
+    }
+
+    /// A key.
+    pub fn key(&mut self, key: Key, now: Duration) -> Reply<Verdict> {
+        if let Some(field) = &mut self.reason {
+            return match field.key(key, now) {
+                Reply::Done(text) => {
+                    let reason = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+                    Reply::Done(ApprovalAnswer::Deny { reason })
+                }
+                Reply::Closed => {
+                    self.reason = None;
+                    Reply::Stay
+                }
+                _ => Reply::Stay,
+            };
+        }
+        let options = self.options();
+        let offered = !self.approval.scopes.is_empty();
+        match key.code {
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(options.len() - 1),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(5),
+            KeyCode::PageDown => self.scroll += 5,
+            KeyCode::Left | KeyCode::Right | KeyCode::Tab if offered => {
+                let count = self.approval.scopes.len();
+                let step = if key.code == KeyCode::Left { count - 1 } else { 1 };
+                self.scope = (self.scope + step) % count;
+            }
+            KeyCode::Char('?') => self.explained = !self.explained,
+            KeyCode::Char('y') => return Reply::Done(ApprovalAnswer::Once),
+            KeyCode::Char('a') if offered => {
+                return Reply::Done(ApprovalAnswer::Session { rule: self.rule() });
+            }
+            KeyCode::Char('p') if offered => {
+                return Reply::Done(ApprovalAnswer::Always { rule: self.rule() });
+            }
+            KeyCode::Char('n') => self.reason = Some(Field::new(self.input)),
+            KeyCode::Escape => return Reply::Done(ApprovalAnswer::Deny { reason: None }),
+            KeyCode::Enter => match options[self.selected.min(options.len() - 1)] {
+                Answer::Once => return Reply::Done(ApprovalAnswer::Once),
+                Answer::Session => return Reply::Done(ApprovalAnswer::Session { rule: self.rule() }),
+                Answer::Always => return Reply::Done(ApprovalAnswer::Always { rule: self.rule() }),
+                Answer::Deny => self.reason = Some(Field::new(self.input)),
+            },
+            _ => return Reply::Ignored,
+        }
+        Reply::Stay
+    }
+
+    /// Pasted text goes into the reason.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.reason {
+            field.paste(text);
+        }
+    }
+
+    /// The rows of the answers.
+    fn answers(&self, width: usize, place: Rule, look: &Look) -> Vec<Line<'static>> {
+        let mut rows: Vec<Line<'static>> = Vec::new();
+        let rule = text::one_line(&self.rule());
+        let scopes = self.approval.scopes.len();
+        let beside = match place {
+            Rule::Beside => format!(": {rule}"),
+            Rule::Above => String::new(),
+        };
+        if place == Rule::Above && scopes > 0 {
+            let wrapped = text::wrap(&format!("Rule: {rule}"), width.saturating_sub(2).max(8));
+            rows.extend(wrapped.into_iter().map(|row| Line::raw(format!("  {row}"))));
+        }
+        for (index, option) in self.options().into_iter().enumerate() {
+            let (key, words) = match option {
+                Answer::Once => ("y", "Yes, this once".to_owned()),
+                Answer::Session => ("a", format!("Yes, until this thread ends{beside}")),
+                Answer::Always => ("p", format!("Always, saved in your settings{beside}")),
+                Answer::Deny => ("n", "No, and say why".to_owned()),
+            };
+            let inner = width.saturating_sub(5).max(8);
+            let mut wrapped = match place {
+                Rule::Beside => text::wrap(&words, inner),
+                Rule::Above => vec![text::clip(&words, inner)],
+            }
+            .into_iter();
+            rows.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
+            rows.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
+        }
+        let other = if scopes > 1 {
+            format!("Tab other rule ({}/{scopes}) · ", self.scope + 1)
+        } else {
+            String::new()
+        };
+        rows.push(Line::styled(text::clip(&format!("  {other}? explain · Esc no"), width), look.dim));
+        rows
+    }
+
+    /// The panel. The answers are always in sight; what is asked scrolls.
+    pub fn panel(&self, width: usize, height: usize, waiting: usize, look: &Look) -> Panel {
+        let inner = width.saturating_sub(2).max(8);
+        let title = if waiting > 0 {
+            format!("Allow this?  ({waiting} more to answer)")
+        } else {
+            "Allow this?".to_owned()
+        };
+        let mut body: Vec<Line<'static>> = Vec::new();
+        for row in text::wrap(&text::clean(&self.approval.summary), inner) {
+            body.push(Line::raw(format!("  {row}")));
+        }
+        for row in text::wrap(&format!("Why it is asked: {}", text::clean(&self.approval.reason)), inner) {
+            body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+        }
+        if self.explained {
+            let call = self.arguments.as_deref().unwrap_or("{}");
+            for row in text::wrap(&format!("The call: {} {}", self.approval.tool, text::clean(call)), inner) {
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+            }
+            let posture = "An answer for this thread or for ever covers every call its rule covers, and no other. \
+                           `hanzo-dev permissions explain` says what a rule means; `/permissions` lists those in force.";
+            for row in text::wrap(posture, inner) {
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+            }
+        }
+        // What is granted is never cut. Where it does not fit beside both answers, it stands once above them.
+        let mut foot =
+            if self.reason.is_some() { Vec::new() } else { self.answers(width, Rule::Beside, look) };
+        if foot.len() + 3 > height {
+            foot = self.answers(width, Rule::Above, look);
+        }
+        let room = height.saturating_sub(foot.len() + 1).max(1);
+        let hidden = body.len().saturating_sub(room);
+        let first = self.scroll.min(hidden);
+        let mut rows = vec![Line::styled(text::clip(&title, width), look.warn)];
+        let more = hidden > 0;
+        let shown = if more { room.saturating_sub(1).max(1) } else { room };
+        rows.extend(body.iter().skip(first).take(shown).cloned());
+        if more {
+            let left = body.len().saturating_sub(first + shown);
+            rows.push(Line::styled(text::clip(&format!("  … {left} more rows, PgDn"), width), look.dim));
+        }
+        rows.extend(foot);
+        let (input, caret) = match &self.reason {
+            Some(field) => {
+                let (rows, caret) = field.rows(width, look, "why not? (Enter sends, Esc goes back)");
+                (rows, Some(caret))
+            }
+            None => (Vec::new(), None),
+        };
+        Panel { rows, input, caret }
+    }
+}

@@ -1,0 +1,94 @@
+//! A question of the agent: answers to choose from, or the user's own words.
+
+use std::time::Duration;
+
+use hanzo_protocol::item::Question;
+use ratatui::text::Line;
+
+use super::{Field, Panel, Reply, choice};
+use crate::edit::{InputMode, Key, KeyCode};
+use crate::look::Look;
+use crate::text;
+
+/// The card.
+#[derive(Debug, Clone)]
+pub struct QuestionDialog {
+    /// What is asked.
+    pub question: Question,
+    selected: usize,
+    own_words: Option<Field>,
+    input: InputMode,
+}
+
+impl QuestionDialog {
+    /// A card for `question`.
+    pub fn new(question: Question, input: InputMode) -> Self {
+        let own_words = question.choices.is_empty().then(|| Field::new(input));
+        Self { question, selected: 0, own_words, input }
+    }
+
+    /// A key.
+    pub fn key(&mut self, key: Key, now: Duration) -> Reply<String> {
+        let choices = self.question.choices.len();
+        if let Some(field) = &mut self.own_words {
+            return match field.key(key, now) {
+                Reply::Done(text) if text.trim().is_empty() => Reply::Stay,
+                Reply::Done(text) => Reply::Done(text),
+                Reply::Closed if choices > 0 => {
+                    self.own_words = None;
+                    Reply::Stay
+                }
+                // A question has to be answered; stopping the turn is the way out.
+                Reply::Closed => Reply::Closed,
+                _ => Reply::Stay,
+            };
+        }
+        match key.code {
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(choices),
+            KeyCode::Char(digit @ '1'..='9') => {
+                let index = digit as usize - '1' as usize;
+                if let Some(answer) = self.question.choices.get(index) {
+                    return Reply::Done(answer.clone());
+                }
+            }
+            KeyCode::Char('o') => self.own_words = Some(Field::new(self.input)),
+            KeyCode::Enter => match self.question.choices.get(self.selected) {
+                Some(answer) => return Reply::Done(answer.clone()),
+                None => self.own_words = Some(Field::new(self.input)),
+            },
+            KeyCode::Escape => return Reply::Closed,
+            _ => return Reply::Ignored,
+        }
+        Reply::Stay
+    }
+
+    /// Pasted text.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.own_words {
+            field.paste(text);
+        }
+    }
+
+    /// The panel.
+    pub fn panel(&self, width: usize, height: usize, look: &Look) -> Panel {
+        let inner = width.saturating_sub(2).max(8);
+        let mut rows = vec![Line::styled("The agent asks", look.warn)];
+        let asked = text::wrap(&text::clean(&self.question.text), inner);
+        let room = height.saturating_sub(self.question.choices.len() + 4).max(2);
+        rows.extend(asked.into_iter().take(room).map(|row| Line::raw(format!("  {row}"))));
+        if let Some(field) = &self.own_words {
+            let (input, caret) = field.rows(width, look, "your answer (Enter sends)");
+            return Panel { rows, input, caret: Some(caret) };
+        }
+        for (index, answer) in self.question.choices.iter().enumerate() {
+            let key = if index < 9 { (index + 1).to_string() } else { " ".to_owned() };
+            let answer = text::clip(&text::one_line(answer), width.saturating_sub(5));
+            rows.push(choice(look, index == self.selected, &key, answer));
+        }
+        let own = self.selected == self.question.choices.len();
+        rows.push(choice(look, own, "o", "something else, in my own words".to_owned()));
+        rows.push(Line::styled(text::clip("  Enter chooses · Esc stops the turn", width), look.dim));
+        Panel { rows, input: Vec::new(), caret: None }
+    }
+}

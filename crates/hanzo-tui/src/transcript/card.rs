@@ -1,0 +1,284 @@
+//! Tool calls: a line that says what was done and how it went, and below it what a person wants to see of the result.
+
+use std::borrow::Cow;
+
+use hanzo_md_render::plain;
+use hanzo_protocol::item::{Taint, ToolCallItem, ToolCallStatus};
+use hanzo_protocol::tool::ToolResult;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+
+use super::diff::Diff;
+use super::rows::{Rows, grouped};
+use super::{Detail, RenderContext, markdown};
+
+/// How many rows of a result are shown below its card.
+const RESULT_ROWS: usize = 6;
+
+/// How many rows of a change are shown: it is what the user is asked to trust.
+const DIFF_ROWS: usize = 24;
+
+/// How many rows of a failure are shown, from its end.
+const FAILURE_ROWS: usize = 12;
+
+/// Below this width nothing is drawn beside the output.
+const BAR_WIDTH: usize = 40;
+
+pub(super) fn card(call: &ToolCallItem, taint: Option<Taint>, context: &RenderContext) -> Vec<Line<'static>> {
+    let theme = &context.theme;
+    let mut rows = Rows::new(context);
+    rows.line(card_line(call, context));
+    let Some(result) = &call.result else { return rows.into_lines() };
+    let taint = taint.or(result.taint);
+    if let Some(from) = taint {
+        let words = match from {
+            Taint::Network => "untrusted: from the network",
+            Taint::Mcp => "untrusted: from an MCP server",
+            Taint::Outside => "untrusted: from outside the workspace",
+        };
+        rows.indent("  ", "  ", theme.warn);
+        rows.paragraph(words, theme.warn);
+    }
+    if call.status == ToolCallStatus::Denied {
+        // The rule and what to do instead stand in the message: all of it is shown.
+        rows.indent("  ", "  ", theme.bad);
+        rows.paragraph(&error_text(call), theme.bad);
+        return rows.into_lines();
+    }
+    let output = shown(result);
+    if let Some(diff) = diff_text(result).and_then(Diff::parse) {
+        let most = if context.results == Detail::Full { usize::MAX } else { DIFF_ROWS };
+        diff.draw(most, &mut rows, context);
+        more(diff.len().saturating_sub(most), &mut rows, context);
+    } else if call.tool == "agent.run" && context.results == Detail::Full {
+        // On a narrow screen every column is for the words.
+        let indent = if context.columns() < BAR_WIDTH { "" } else { "  " };
+        let inner = RenderContext { width: context.columns() - indent.len(), ..*context };
+        for line in markdown(&output, &inner) {
+            let mut spans = vec![Span::raw(indent)];
+            spans.extend(line.spans);
+            rows.line(Line::from(spans));
+        }
+    } else {
+        preview(&output, call, &mut rows, context);
+    }
+    if let Some(denial) = &result.denial {
+        rows.indent("  ", "  ", theme.warn);
+        rows.paragraph(&format!("The sandbox was probably in the way: {}", plain::clean(denial)), theme.warn);
+    }
+    for attachment in &result.attachments {
+        let name = attachment.name.as_deref().unwrap_or(&attachment.media_type);
+        rows.indent("  ", "  ", theme.dim);
+        rows.cut(&format!("{}{name}{}", context.mark("[", "Attached: "), context.mark("]", "")), theme.dim);
+    }
+    rows.into_lines()
+}
+
+fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &RenderContext) {
+    let style = if call.status == ToolCallStatus::Failed { Style::new() } else { context.theme.dim };
+    let total = output.lines().count();
+    let most = match (context.results, call.status) {
+        (Detail::Full, _) => total,
+        (Detail::Folded, ToolCallStatus::Failed) => FAILURE_ROWS,
+        // The user knows the file, or opens it.
+        (Detail::Folded, _) if call.tool == "fs.read" => 0,
+        // What these return, the plan and the question show.
+        (Detail::Folded, _) if call.tool.starts_with("plan.") || call.tool.starts_with("ask") => 0,
+        (Detail::Folded, _) => RESULT_ROWS,
+    };
+    let hidden = total.saturating_sub(most);
+    // What a failure says last is what matters.
+    let from_end = call.status == ToolCallStatus::Failed;
+    if from_end {
+        more(hidden, rows, context);
+    }
+    let bar = if context.in_words() || context.columns() < BAR_WIDTH { "  " } else { "  │ " };
+    rows.indent(bar, bar, context.theme.dim);
+    let skipped = if from_end { hidden } else { 0 };
+    for line in output.lines().skip(skipped).take(most) {
+        match context.results {
+            Detail::Full => rows.output(line, style),
+            Detail::Folded => rows.cut(line, style),
+        }
+    }
+    if !from_end && most > 0 {
+        more(hidden, rows, context);
+    }
+}
+
+fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
+    if hidden == 0 {
+        return;
+    }
+    let lines = if hidden == 1 { "line" } else { "lines" };
+    let count = grouped(u64::try_from(hidden).unwrap_or(u64::MAX));
+    rows.indent("  ", "  ", context.theme.dim);
+    let words = if context.in_words() {
+        format!("{count} more {lines}, Ctrl+O shows them")
+    } else {
+        format!("… +{count} {lines} (Ctrl+O shows)")
+    };
+    rows.cut(&words, context.theme.dim);
+}
+
+/// A call in one line.
+pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> {
+    let theme = &context.theme;
+    let (shape, word, style) = match call.status {
+        ToolCallStatus::Completed => ("● ", "Done: ", theme.good),
+        ToolCallStatus::Failed => ("● ", "Failed: ", theme.bad),
+        ToolCallStatus::Denied => ("✗ ", "Denied: ", theme.bad),
+        ToolCallStatus::Interrupted => ("■ ", "Interrupted: ", theme.warn),
+        ToolCallStatus::AwaitingApproval => ("○ ", "Waits for your consent: ", theme.warn),
+        ToolCallStatus::Pending => ("○ ", "Next: ", theme.dim),
+        ToolCallStatus::Running => ("○ ", "Running: ", theme.accent),
+    };
+    let columns = context.columns();
+    let mark = plain::clip(context.mark(shape, word), columns).into_owned();
+    let mut room = columns - plain::width(&mark);
+    let (name, subject) = title(call);
+    let name = plain::clip(&name, room).into_owned();
+    room -= plain::width(&name);
+    // Half of what is left is for what the call is about, whatever there is to say about its end.
+    let ending = ending(call, context);
+    let least = plain::width(&subject).min(room / 2);
+    let ending = plain::clip(&ending, room.saturating_sub(least + 3)).into_owned();
+    let ending = if ending == "…" { String::new() } else { ending };
+    let tail = if ending.is_empty() { 0 } else { plain::width(&ending) + 2 };
+    let subject = plain::clip(&subject, room.saturating_sub(tail + 1)).into_owned();
+    let mut spans = vec![Span::styled(mark, style), Span::styled(name, theme.strong)];
+    if !subject.is_empty() {
+        spans.push(Span::raw(format!(" {subject}")));
+    }
+    if !ending.is_empty() {
+        let quiet = matches!(call.status, ToolCallStatus::Completed | ToolCallStatus::Running);
+        spans.push(Span::raw("  "));
+        spans.push(Span::styled(ending, if quiet { theme.dim } else { style }));
+    }
+    spans.retain(|span| !span.content.is_empty());
+    Line::from(spans)
+}
+
+/// The name of the call and what it is about. A subagent is called by its name.
+fn title(call: &ToolCallItem) -> (String, String) {
+    let name = plain::clean(&call.tool).into_owned();
+    if call.tool == "agent.run"
+        && let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments)
+        && let (Some(agent), Some(task)) =
+            (arguments.get("agent").and_then(Value::as_str), arguments.get("task").and_then(Value::as_str))
+    {
+        return (format!("agent {}", one_line(agent)), one_line(task));
+    }
+    (name, subject(&call.arguments))
+}
+
+/// How it went: changes, counts, the exit code, the time.
+fn ending(call: &ToolCallItem, context: &RenderContext) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let data = call.result.as_ref().and_then(data);
+    if let Some(diff) = call.result.as_ref().and_then(diff_text).and_then(Diff::parse) {
+        parts.push(if context.in_words() {
+            format!("{} added, {} removed", diff.added, diff.removed)
+        } else {
+            format!("+{} −{}", diff.added, diff.removed)
+        });
+    }
+    let number = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_i64);
+    match call.status {
+        ToolCallStatus::Completed => match number("exit_code") {
+            Some(code) if code != 0 => parts.push(format!("exit code {code}")),
+            _ => {
+                if let Some(lines) = number("lines").and_then(|lines| u64::try_from(lines).ok()) {
+                    parts.push(format!("{} {}", grouped(lines), if lines == 1 { "line" } else { "lines" }));
+                }
+            }
+        },
+        ToolCallStatus::Failed => parts.push(match number("exit_code") {
+            Some(code) => format!("exit code {code}"),
+            None if data.and_then(|data| data.get("status")).and_then(Value::as_str) == Some("timed_out") => {
+                "timed out".to_owned()
+            }
+            None => one_line(&error_text(call)),
+        }),
+        ToolCallStatus::Interrupted if !context.in_words() => parts.push("interrupted".to_owned()),
+        ToolCallStatus::AwaitingApproval if !context.in_words() => {
+            parts.push("waits for your consent".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(time) = call.duration_ms.map(duration) {
+        parts.push(time);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(context.mark(" · ", ", "))
+}
+
+fn error_text(call: &ToolCallItem) -> String {
+    let result = call.result.as_ref();
+    result.map(|result| result.error.clone().unwrap_or_else(|| result.output.clone())).unwrap_or_default()
+}
+
+fn data(result: &ToolResult) -> Option<&serde_json::Map<String, Value>> {
+    result.envelope.as_ref()?.get("data")?.as_object()
+}
+
+fn diff_text(result: &ToolResult) -> Option<&str> {
+    data(result)?.get("diff")?.as_str()
+}
+
+/// What a person wants to see of a result.
+pub fn shown(result: &ToolResult) -> Cow<'_, str> {
+    let Some(data) = data(result) else {
+        return Cow::Borrowed(if result.output.is_empty() {
+            result.error.as_deref().unwrap_or_default()
+        } else {
+            &result.output
+        });
+    };
+    let names = ["text", "diff", "stdout", "stderr"];
+    if !names.iter().any(|name| data.get(*name).is_some_and(Value::is_string)) {
+        return Cow::Borrowed(&result.output);
+    }
+    let parts = names.iter().filter_map(|name| data.get(*name)?.as_str());
+    let parts: Vec<&str> = parts.map(str::trim_end).filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [one] => Cow::Borrowed(one),
+        several => Cow::Owned(several.join("\n")),
+    }
+}
+
+/// What a call is about, from its arguments: a command, a file, a query.
+pub fn subject(arguments: &str) -> String {
+    const TELLING: [&str; 12] = [
+        "command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name",
+        "question",
+    ];
+    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return String::new() };
+    let words = |value: &Value| match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Array(list) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        }
+        _ => None,
+    };
+    let found = TELLING.iter().find_map(|name| words(arguments.get(*name)?)).unwrap_or_default();
+    let found = one_line(&found);
+    found.strip_prefix("file://").unwrap_or(&found).to_owned()
+}
+
+/// Cleaned, with line breaks and runs of blanks joined. No more of it than a line can hold.
+fn one_line(text: &str) -> String {
+    let start: String = text.chars().take(2_000).collect();
+    plain::clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A duration in the unit people think in.
+pub fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
+    }
+}
