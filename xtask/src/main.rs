@@ -28,8 +28,9 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, generated
-                 documents, all tests, the requirements table, the vectors' independent oracles; at its end it
-                 lists the tests that count as passed and were not run, because something they need is missing;
+                 documents, all tests, the requirements table, the vectors' independent oracles, MCP servers and
+                 clients of others and the protocol's conformance suite; at its end it lists the tests
+                 that count as passed and were not run, because something they need is missing;
                  `--with-local-model` also runs a small real model on this machine
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
@@ -103,6 +104,7 @@ fn test() -> Result<()> {
     });
     steps.run("requirements", requirements::check);
     steps.run("vector oracles", oracles::run_all);
+    steps.run("MCP of others", || mcp_of_others(&mut not_run));
     not_run::print(&not_run);
     steps.finish()
 }
@@ -134,9 +136,25 @@ fn interop() -> Result<()> {
     oracles::screen()?;
     oracles::test_runners()?;
     oracles::symbols()?;
-    mcp_oracles::client()?;
-    mcp::server()?;
+    mcp_oracles::Programs::install()?.run()?;
+    mcp::Tools::install()?.run()?;
     oracles::vim()
+}
+
+/// Our MCP client against servers of others, and our server against clients of others, as far as they can be had.
+fn mcp_of_others(not_run: &mut Vec<String>) -> Result<()> {
+    let mut missing = |what: &str, error: &anyhow::Error| {
+        let line = format!("not run: {what}: its packages cannot be installed: {error:#}");
+        println!("{line}");
+        not_run.push(line);
+    };
+    let servers =
+        mcp_oracles::Programs::install().inspect_err(|error| missing("the MCP client against others", error));
+    let clients = mcp::Tools::install().inspect_err(|error| missing("the MCP server against others", error));
+    if let Ok(servers) = servers {
+        servers.run()?;
+    }
+    clients.map_or(Ok(()), |clients| clients.run())
 }
 
 fn soak() -> Result<()> {

@@ -14,15 +14,6 @@ const REQUIREMENTS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// `latest` is older and does not know the newest protocol.
 const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
 
-/// Runs all of them.
-pub fn server() -> Result<()> {
-    let tools = Tools::install()?;
-    cargo(&["build", "--package", "hanzo-mcp", "--example", "conformance_server"])?;
-    cargo(&["build", "--package", "hanzo-dev"])?;
-    tools.conformance()?;
-    tools.clients()
-}
-
 /// Runs the benchmark, with the peer it is measured by.
 pub fn bench() -> Result<()> {
     let tools = Tools::install()?;
@@ -34,14 +25,23 @@ pub fn bench() -> Result<()> {
 }
 
 /// The programs, installed.
-struct Tools {
+pub struct Tools {
     packages: PathBuf,
     node: PathBuf,
     python: PathBuf,
 }
 
 impl Tools {
-    fn install() -> Result<Self> {
+    /// Runs all of them against our server.
+    pub fn run(&self) -> Result<()> {
+        cargo(&["build", "--package", "hanzo-mcp", "--example", "conformance_server"])?;
+        cargo(&["build", "--package", "hanzo-dev"])?;
+        self.conformance()?;
+        self.clients()
+    }
+
+    /// Installs what is missing.
+    pub fn install() -> Result<Self> {
         let packages = target().join("oracles/mcp-server");
         std::fs::create_dir_all(&packages)?;
         let packages = packages.canonicalize()?;

@@ -106,6 +106,11 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
         Command::Mcp(args) => {
             return match &args.command {
                 None => commands::serve::run(global, &args.serve, printer),
+                // Said here and not by the parser, which would refuse `-C` before a command as well.
+                Some(_) if args.serve.says_something() => {
+                    let text = "the options of serving have no meaning for the commands of `mcp`\n\nhint: leave out either the options or the command";
+                    Err(Failure::message(Exit::Usage, text))
+                }
                 Some(command) => commands::mcp::run(global, command, printer),
             };
         }

@@ -223,7 +223,6 @@ pub enum Command {
 
 /// What `mcp` does.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct McpArgs {
     /// What to do about other people's servers; absent, this program is the server.
     #[command(subcommand)]

@@ -15,6 +15,9 @@ pub struct ServeArgs {
     /// What to do about calls no rule speaks of; the setting `approval` when absent
     #[arg(long, value_enum, value_name = "POSTURE")]
     pub posture: Option<PostureArg>,
+    /// Serve the tools of the MCP servers in the settings as well
+    #[arg(long)]
+    pub with_servers: bool,
     /// Serve Streamable HTTP at ADDR, as in `127.0.0.1:8332`, instead of standard input and output
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
@@ -24,6 +27,19 @@ pub struct ServeArgs {
     /// Let pages of this origin call, with `--http`, as in `https://app.example`
     #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "http")]
     pub origins: Vec<String>,
+}
+
+impl ServeArgs {
+    /// Whether something was said about serving.
+    pub fn says_something(&self) -> bool {
+        let Self { agent, posture, with_servers, http, hosts, origins } = self;
+        *with_servers
+            || agent.is_some()
+            || posture.is_some()
+            || http.is_some()
+            || !hosts.is_empty()
+            || !origins.is_empty()
+    }
 }
 
 /// Serve the tools and agents of hanzo-dev over MCP

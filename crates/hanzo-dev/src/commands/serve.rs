@@ -31,6 +31,9 @@ pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<E
         let wanted =
             RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
         let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
+        if args.with_servers {
+            root.offer_servers();
+        }
         for notice in &root.notices {
             printer.warning(notice);
         }

@@ -11,6 +11,7 @@ pub mod models;
 mod outside;
 mod rules;
 mod runtime;
+mod scripts;
 pub mod signals;
 pub mod trust;
 
@@ -35,6 +36,7 @@ use crate::exit::{Exit, Failure};
 use crate::headless::exit_of;
 use factory::Factory;
 use models::{Failures, ModelNeed};
+use scripts::Scripts;
 use trust::TrustFile;
 
 /// What a command wants of the engine.
@@ -111,6 +113,8 @@ impl Root {
             failures,
             models: need,
             mcp: Arc::default(),
+            scripts: Scripts::default(),
+            offers_servers: std::sync::atomic::AtomicBool::new(false),
             sandboxes: Mutex::new(HashMap::new()),
         });
         let engine = Engine::new(EngineParts {
@@ -132,6 +136,11 @@ impl Root {
     /// The engine, for faces that outlive a borrow of this.
     pub fn shared_client(&self) -> Arc<dyn EngineClient> {
         Arc::new(self.engine.clone())
+    }
+
+    /// Offers the tools of the settings' MCP servers to clients of ours, too.
+    pub fn offer_servers(&self) {
+        self.factory.offers_servers.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The store, for what the engine API does not offer.

@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-struct Client {
+pub struct Client {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    next: u64,
+    pub next: u64,
 }
 
 impl Client {
-    fn of(mut command: Command) -> Self {
+    pub fn of(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output, next: 0 }
     }
 
-    fn start(world: &World, arguments: &[&str]) -> Self {
+    pub fn start(world: &World, arguments: &[&str]) -> Self {
         let mut all = vec!["mcp"];
         all.extend(arguments);
         let mut client = Self::of(world.command(&all));
@@ -31,24 +31,24 @@ impl Client {
         client
     }
 
-    fn greet(&mut self, capabilities: &Value) -> Value {
+    pub fn greet(&mut self, capabilities: &Value) -> Value {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "0"}});
         let answer = self.ask("initialize", &hello);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
     }
 
-    fn send(&mut self, message: &Value) {
+    pub fn send(&mut self, message: &Value) {
         writeln!(self.input, "{message}").unwrap();
     }
 
-    fn hear(&mut self) -> Value {
+    pub fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"))
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
         loop {
@@ -59,12 +59,12 @@ impl Client {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
     /// Ends it as a client does, by hanging up, and says how it ended.
-    fn end(self) -> (i32, String) {
+    pub fn end(self) -> (i32, String) {
         let Self { child, input, .. } = self;
         drop(input);
         let done = child.wait_with_output().unwrap();
@@ -213,6 +213,131 @@ fn the_same_call_again_and_again_is_nobodys_loop() {
         let read = client.call("fs", &json!({"action": "read", "path": "a.txt"}));
         assert_eq!(read["isError"], false, "{read}");
     }
+}
+
+#[test]
+fn options_for_everything_stand_before_and_after_the_command() {
+    let world = World::new();
+    world.write("project/a.txt", "here\n");
+    let workspace = world.workspace().display().to_string();
+    for words in [
+        vec!["-C", &workspace, "mcp"],
+        vec!["mcp", "-C", &workspace],
+        vec!["-C", &workspace, "--config", "agent.max_steps=20", "mcp", "--agent", "coder"],
+    ] {
+        let mut command = world.command(&words);
+        command.current_dir(world.home());
+        let mut client = Client::of(command);
+        client.greet(&json!({}));
+        let read = client.call("fs", &json!({"action": "read", "path": "a.txt"}));
+        assert_eq!(read["structuredContent"]["data"]["text"], "here\n", "{words:?}: {read}");
+    }
+    for words in [
+        ["-C", &workspace, "mcp", "list"],
+        ["mcp", "-C", &workspace, "list"],
+        ["mcp", "list", "-C", &workspace],
+    ] {
+        world.run(&words).ok();
+    }
+    let mixed = world.run(&["mcp", "--agent", "coder", "list"]);
+    assert!(mixed.code != 0 && mixed.stderr.contains("no meaning"), "{mixed:?}");
+}
+
+/// A server of ours that an agent started tells how many agents stand above it, and there the tower ends.
+#[test]
+fn a_tower_of_agents_ends_at_the_third() {
+    let world = World::new();
+    world.user(&format!(
+        "[mcp_servers.own]\ncommand = {:?}\nargs = [\"mcp\"]\n",
+        env!("CARGO_BIN_EXE_hanzo-dev")
+    ));
+    let names = |depth: Option<&str>| {
+        let mut command = world.command(&["mcp"]);
+        if let Some(depth) = depth {
+            command.env("HANZO_MCP_DEPTH", depth);
+        }
+        let mut client = Client::of(command);
+        client.greet(&json!({}));
+        client.ask("tools/list", &json!({})).to_string()
+    };
+    assert!(names(None).contains("hanzo_agent_coder"));
+    assert!(names(Some("2")).contains("hanzo_agent_coder"));
+    assert!(!names(Some("3")).contains("hanzo_agent_"));
+    assert!(names(Some("nonsense")).contains("hanzo_agent_coder"));
+    let mut command = world.command(&["mcp"]);
+    command.env("HANZO_MCP_DEPTH", "3");
+    let mut client = Client::of(command);
+    client.greet(&json!({}));
+    let refused =
+        client.ask("tools/call", &json!({"name": "hanzo_agent_coder", "arguments": {"message": "x"}}));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("3 agents stand above"), "{refused}");
+}
+
+/// What a manifest does not name the sandbox does not let through (R212 to R215).
+#[test]
+fn a_script_with_a_manifest_is_a_tool_that_reaches_what_it_names_and_no_more() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        hanzo_testkit::not_run("python3 is not installed");
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = "import os, socket\ndef probe(port):\n    found = {'key': os.environ.get('API_KEY')}\n    try:\n        open('made.txt', 'w').close()\n        found['write'] = True\n    except OSError:\n        found['write'] = False\n    try:\n        socket.create_connection(('127.0.0.1', port), 2).close()\n        found['network'] = True\n    except OSError:\n        found['network'] = False\n    return found\n";
+    let manifest = |name: &str, permissions: &str| {
+        format!(
+            "name: {name}\ndescription: Look around\ninput:\n  type: object\n  properties: {{port: integer}}\n  required: [port]\npermissions: [{permissions}]\nimplementation: {{runtime: python, handler: './probe.py:probe', timeout: 20000}}\n"
+        )
+    };
+    let world = World::new();
+    world
+        .write("project/.hanzo/tools/theirs/mcp-tool.yaml", manifest("theirs", ""))
+        .write("project/.hanzo/tools/theirs/probe.py", script);
+    for (name, permissions) in
+        [("bare", ""), ("open", "'network:http', 'filesystem:write', 'env:API_KEY'"), ("grep", "")]
+    {
+        world
+            .write(&format!(".config/hanzo/tools/{name}/mcp-tool.yaml"), manifest(name, permissions))
+            .write(&format!(".config/hanzo/tools/{name}/probe.py"), script);
+    }
+    let start = || {
+        let mut command = world.command(&["mcp"]);
+        command.env("API_KEY", "s3cret");
+        let mut client = Client::of(command);
+        client.greet(&json!({}));
+        client
+    };
+    let mut client = start();
+    let listed = client.ask("tools/list", &json!({}))["result"]["tools"].clone();
+    let listed: Vec<&str> =
+        listed.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(listed.contains(&"bare") && listed.contains(&"open"), "{listed:?}");
+    assert!(!listed.contains(&"theirs"), "an untrusted project brings no tools");
+    assert!(!listed.contains(&"grep"), "a name of ours stays ours");
+    let bare = client.call("bare", &json!({ "port": port }));
+    assert_eq!(
+        bare["structuredContent"]["data"],
+        json!({"key": null, "write": false, "network": false}),
+        "{bare}"
+    );
+    let refused = client.call("open", &json!({ "port": port }));
+    assert_eq!(refused["isError"], true, "the network is beyond the sandbox's edge: {refused}");
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("`open`"), "{refused}");
+    drop(client);
+
+    world.user("[permissions]\nallow = [\"open\"]\n");
+    world.run(&["trust", "add"]).ok();
+    let mut client = start();
+    let open = client.call("open", &json!({ "port": port }));
+    assert_eq!(
+        open["structuredContent"]["data"],
+        json!({"key": "s3cret", "write": true, "network": true}),
+        "{open}"
+    );
+    assert!(world.workspace().join("made.txt").exists());
+    assert!(
+        client.ask("tools/list", &json!({})).to_string().contains("\"theirs\""),
+        "the project is trusted now"
+    );
 }
 
 /// The commands in README's client configurations start a server.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 /// The context of those who name none.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 /// What a context may hold.
 const MOST_ENTRIES: usize = 1_000;
 const MOST_BYTES: usize = 1024 * 1024;
@@ -112,6 +112,15 @@ impl Contexts {
         Ok(
             json!({"context_id": name, "version": context.version, "entries": entries, "history": context.history, "metadata": context.metadata}),
         )
+    }
+
+    /// What is in a context, by its keys.
+    pub(super) async fn values(&self, name: Option<&str>) -> Result<Value, ErrorData> {
+        let name = name_of(name)?;
+        let mut open = self.open.lock().await;
+        let context = self.context(&mut open, &name).await?;
+        let members = context.entries.iter().map(|entry| (entry.key.clone(), entry.value.clone()));
+        Ok(Value::Object(members.collect()))
     }
 
     /// `context/update`.

@@ -1,20 +1,23 @@
 //! HIP-10 over the same dispatcher: `tools/execute` is `tools/call` with a context, `tools/batch` is several at once, `tools/register`
 //! lends a client's own tool to its connection. Advertised under `experimental.hanzo`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientResult, CustomRequest, JsonObject, ServerRequest, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, CustomRequest, ErrorCode,
+    JsonObject, ProtocolVersion, ServerRequest, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, contexts};
+use crate::rate::{Limit, Rate};
+use crate::results::Results;
 
 /// The methods beside the protocol's own.
 pub(super) const METHODS: [&str; 5] =
@@ -24,11 +27,12 @@ const VERSION: u32 = 1;
 /// How many calls a batch may have, and how many tools a client may lend.
 const MOST_CALLS: usize = 100;
 const MOST_TOOLS: usize = 100;
+/// For how long a result may hold at most.
+const LONGEST_KEPT: Duration = Duration::from_hours(24);
 
 /// What is said of it when a client greets.
 pub(super) fn advertised() -> JsonObject {
-    let about =
-        json!({"version": VERSION, "methods": METHODS, "merge_strategies": ["replace", "merge", "append"]});
+    let about = json!({"version": VERSION, "methods": METHODS, "merge_strategies": ["replace", "merge", "append"], "batch": MOST_CALLS, "cache": true});
     about.as_object().cloned().unwrap_or_default()
 }
 
@@ -60,46 +64,61 @@ struct Register {
     output_schema: Option<JsonObject>,
     #[serde(default)]
     permissions: Vec<String>,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(default)]
+    cache: Option<Cache>,
+}
+
+/// That a tool's result is the same for the same arguments.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Cache {
+    /// For how many milliseconds.
+    ttl: u64,
 }
 
 /// Tools a client lends to its own connection.
 #[derive(Default)]
-pub(super) struct Lent(Mutex<BTreeMap<String, LentTool>>);
+pub(super) struct Lent {
+    tools: Mutex<BTreeMap<String, LentTool>>,
+    results: Results<Question, CallToolResult>,
+}
 
 struct LentTool {
     tool: Tool,
+    version: String,
     limit: Option<Limit>,
+    /// For how long a result holds.
+    keeps: Option<Duration>,
 }
 
-/// So many calls in so long.
-#[derive(Debug)]
-struct Limit {
-    most: usize,
-    within: Duration,
-    made: VecDeque<Instant>,
-}
-
-impl Limit {
-    /// Whether another call may be made now; when not, how long to wait.
-    fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        while self.made.front().is_some_and(|first| now.duration_since(*first) >= self.within) {
-            self.made.pop_front();
-        }
-        if let Some(first) = self.made.front().filter(|_| self.made.len() >= self.most) {
-            return Err(self.within.saturating_sub(now.duration_since(*first)));
-        }
-        self.made.push_back(now);
-        Ok(())
-    }
+/// What a kept result is the answer to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    tool: String,
+    arguments: String,
+    /// The context it was asked in.
+    context: Option<String>,
 }
 
 impl Lent {
     fn tools(&self) -> MutexGuard<'_, BTreeMap<String, LentTool>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn list(&self) -> Vec<Tool> {
         self.tools().values().map(|lent| lent.tool.clone()).collect()
+    }
+
+    /// For how long a result of `name` holds.
+    fn keeps(&self, name: &str) -> Option<Duration> {
+        self.tools().get(name)?.keeps
+    }
+
+    /// A context changed, and with it what was asked in it.
+    fn context_changed(&self, context: Option<&str>) {
+        let context = context.unwrap_or(contexts::DEFAULT);
+        self.results.forget(|question| question.context.as_deref() == Some(context));
     }
 
     /// Whether `name` is lent and may be called now.
@@ -135,8 +154,7 @@ pub(super) async fn call_back(
     };
     match answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))? {
         ClientResult::CustomResult(result) => {
-            let result: rmcp::model::CallToolResult =
-                serde_json::from_value(result.0).map_err(|_| unusable())?;
+            let result: CallToolResult = serde_json::from_value(result.0).map_err(|_| unusable())?;
             Ok(result.into())
         }
         _ => Err(unusable()),
@@ -149,6 +167,12 @@ pub(super) async fn answer(
     request: CustomRequest,
     context: &RequestContext<RoleServer>,
 ) -> Option<Result<Value, ErrorData>> {
+    if !METHODS.contains(&request.method.as_str()) {
+        return None;
+    }
+    if let Err(error) = negotiated(context) {
+        return Some(Err(error));
+    }
     let params = request.params.unwrap_or(Value::Null);
     Some(match request.method.as_str() {
         "tools/execute" => match read(params) {
@@ -170,9 +194,28 @@ pub(super) async fn answer(
             Err(error) => Err(error),
         },
         "context/get" => server.shared.contexts.get(params).await,
-        "context/update" => server.shared.contexts.update(params).await,
+        "context/update" => {
+            server.lent.context_changed(params["context_id"].as_str());
+            server.shared.contexts.update(params).await
+        }
         _ => return None,
     })
+}
+
+/// Whether the client means the extension we mean. One that says nothing of it takes it as it is.
+fn negotiated(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    let capabilities = context.client_capabilities();
+    let said = capabilities.as_ref().and_then(|said| said.experimental.as_ref()?.get("hanzo"));
+    let Some(wanted) = said.and_then(|said| said.get("version").or_else(|| said.get("versions"))) else {
+        return Ok(());
+    };
+    let ours = |wanted: &Value| wanted.as_u64() == Some(VERSION.into());
+    if ours(wanted) || wanted.as_array().is_some_and(|all| all.iter().any(ours)) {
+        return Ok(());
+    }
+    let message =
+        format!("the client speaks version {wanted} of this extension, and version {VERSION} is spoken here");
+    Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, Some(json!({"supported": [VERSION]}))))
 }
 
 async fn run(
@@ -180,23 +223,65 @@ async fn run(
     execute: Execute,
     context: &RequestContext<RoleServer>,
 ) -> Result<Value, ErrorData> {
-    let Execute { tool, arguments, context: given } = execute;
+    let Execute { tool, mut arguments, context: given } = execute;
     let named = given.as_ref().and_then(|given| given["context_id"].as_str()).map(str::to_owned);
     if let Some(given) = given.as_ref().filter(|given| given.get("entries").is_some()) {
+        server.lent.context_changed(named.as_deref());
         server.shared.contexts.update(given.clone()).await?;
     }
-    let params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
-    let CallToolResponse::Complete(result) = server.call(params, context).await? else {
-        return Err(ErrorData::invalid_request("this call needs an answer first; use `tools/call`", None));
+    if given.is_some() && !arguments.contains_key(CONTEXT) && takes_context(server, &tool, context).await? {
+        let entries = server.shared.contexts.values(named.as_deref()).await?;
+        arguments.insert(CONTEXT.to_owned(), entries);
+    }
+    let keeps = server.lent.keeps(&tool);
+    let question = keeps.map(|_| Question {
+        tool: tool.clone(),
+        arguments: Value::Object(arguments.clone()).to_string(),
+        context: given.as_ref().map(|_| named.clone().unwrap_or_else(|| contexts::DEFAULT.to_owned())),
+    });
+    let kept = question.as_ref().and_then(|question| server.lent.results.get(question, Instant::now()));
+    let from = kept.as_ref().map(|_| "cache");
+    let result = if let Some(result) = kept {
+        result
+    } else {
+        let params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
+        let CallToolResponse::Complete(result) = server.call(params, context).await? else {
+            let message = "this call needs an answer first; use `tools/call`";
+            return Err(ErrorData::invalid_request(message, None));
+        };
+        result
     };
+    if let (Some(question), Some(ttl), None) = (question, keeps, from)
+        && result.is_error != Some(true)
+    {
+        server.lent.results.keep(question, result.clone(), ttl, Instant::now());
+    }
     let mut answer =
         serde_json::to_value(&result).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    if let Some(from) = from {
+        answer["from"] = json!(from);
+    }
     if given.is_some() {
         let how = if result.is_error == Some(true) { "failed" } else { "succeeded" };
         answer["context"] =
             server.shared.contexts.happened(named.as_deref(), format!("{tool} {how}")).await?;
     }
     Ok(answer)
+}
+
+/// The argument that has the entries of the context, for tools that take it.
+const CONTEXT: &str = "context";
+
+async fn takes_context(
+    server: &Server,
+    tool: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<bool, ErrorData> {
+    let all = server.tools(context).await?.into_iter().chain(server.lent.list());
+    let takes = |known: &Tool| {
+        known.input_schema.get("properties").and_then(|properties| properties.get(CONTEXT)).is_some()
+    };
+    Ok(all.filter(|known| known.name == tool).any(|known| takes(&known)))
 }
 
 async fn lend(
@@ -217,10 +302,10 @@ async fn lend(
     for permission in &register.permissions {
         match permission.split_once(':') {
             Some(("rate_limit", rate)) => {
-                limit = Some(
-                    rate_limit(rate)
-                        .ok_or_else(|| wrong(format!("`{permission}` is no rate: write `100/min`")))?,
-                );
+                let rate = Rate::parse(rate);
+                let rate =
+                    rate.ok_or_else(|| wrong(format!("`{permission}` is no rate: write `100/min`")))?;
+                limit = Some(Limit::new(rate));
             }
             // The tool runs at the client's; what it reaches is between the client and its own machine.
             Some(("network" | "filesystem" | "process", _)) => {}
@@ -231,43 +316,28 @@ async fn lend(
     if let Some(schema) = register.output_schema {
         tool = tool.with_raw_output_schema(schema.into());
     }
-    let mut lent = server.lent.tools();
-    if lent.len() >= MOST_TOOLS && !lent.contains_key(&name) {
-        return Err(wrong(format!("a client lends at most {MOST_TOOLS} tools")));
-    }
-    lent.insert(name.clone(), LentTool { tool, limit });
-    Ok(json!({"registered": name, "version": VERSION}))
-}
-
-fn rate_limit(rate: &str) -> Option<Limit> {
-    let (most, per) = rate.split_once('/')?;
-    let within = match per {
-        "s" | "sec" | "second" => Duration::from_secs(1),
-        "min" | "minute" => Duration::from_mins(1),
-        "h" | "hour" => Duration::from_hours(1),
-        _ => return None,
+    let version = register.version.unwrap_or_else(|| "0".to_owned());
+    let keeps = register.cache.map(|cache| Duration::from_millis(cache.ttl).min(LONGEST_KEPT));
+    let replaced = {
+        let mut lent = server.lent.tools();
+        if lent.len() >= MOST_TOOLS && !lent.contains_key(&name) {
+            return Err(wrong(format!("a client lends at most {MOST_TOOLS} tools")));
+        }
+        lent.insert(name.clone(), LentTool { tool, version: version.clone(), limit, keeps })
     };
-    let most = most.parse().ok().filter(|most| (1..=100_000).contains(most))?;
-    Some(Limit { most, within, made: VecDeque::new() })
+    server.lent.results.forget(|question| question.tool == name);
+    let stateless = context
+        .protocol_version()
+        .is_some_and(|spoken| spoken.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    if !stateless {
+        let peer = context.peer.clone();
+        // Beside the answer: a client that does not take it is found out by whoever reads from it.
+        tokio::spawn(async move { peer.notify_tool_list_changed().await });
+    }
+    let replaced = replaced.map(|replaced| replaced.version);
+    Ok(json!({"registered": name, "version": VERSION, "tool_version": version, "replaced": replaced}))
 }
 
 fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, ErrorData> {
     serde_json::from_value(params).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_kept_and_its_window_moves() {
-        let mut limit = rate_limit("2/min").unwrap();
-        let start = Instant::now();
-        assert!(limit.take(start).is_ok() && limit.take(start).is_ok());
-        assert_eq!(limit.take(start + Duration::from_secs(20)), Err(Duration::from_secs(40)));
-        assert!(limit.take(start + Duration::from_mins(1)).is_ok());
-        for odd in ["100", "x/min", "0/min", "5/year"] {
-            assert!(rate_limit(odd).is_none(), "{odd}");
-        }
-    }
 }

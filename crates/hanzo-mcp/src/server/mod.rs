@@ -166,8 +166,12 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities =
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_resources()
+            .build();
         capabilities.experimental = Some(BTreeMap::from([("hanzo".to_owned(), extensions::advertised())]));
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("hanzo-dev", self.shared.options.version.clone()))

@@ -11,10 +11,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use rmcp::ServerHandler;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification,
+    ErrorCode, JsonObject, JsonRpcMessage, JsonRpcVersion2_0, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::Transport;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
@@ -23,8 +26,10 @@ use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
 
 /// How many requests of a connection are under way at once; the others wait.
 const MOST_RUNNING: usize = 128;
-/// How many bytes of requests wait before the client does.
+/// How many bytes of requests wait, and how many requests, before the client does. A few are read ahead so that a call can be
+/// cancelled, or a question answered, while all places are taken.
 const MOST_WAITING: usize = 2 * MAX_MESSAGE;
+const MOST_AHEAD: usize = 1024;
 /// How many messages are between the tasks of a connection.
 const CHANNEL: usize = 64;
 /// How much is read at once, and how much is written at once where there is that much.
@@ -48,8 +53,10 @@ where
         desk: Arc::clone(&desk),
     };
     let writer = tokio::spawn(write(output, written, Arc::clone(&desk)));
-    let reader =
-        tokio::spawn(read(input, Reader { incoming, outgoing, desk, waiting: VecDeque::new(), bytes: 0 }));
+    let reader = tokio::spawn(read(
+        input,
+        Reader { incoming, outgoing, desk, waiting: VecDeque::new(), queued: HashSet::new(), bytes: 0 },
+    ));
     loop {
         match handler.clone().serve(pipe.clone()).await {
             Ok(running) => {
@@ -233,6 +240,8 @@ struct Reader {
     desk: Arc<Desk>,
     /// Requests for which there is no room yet.
     waiting: VecDeque<(RequestId, ClientJsonRpcMessage, usize)>,
+    /// Their ids.
+    queued: HashSet<RequestId>,
     bytes: usize,
 }
 
@@ -243,7 +252,7 @@ async fn read(mut input: impl AsyncRead + Unpin, mut reader: Reader) {
         let room = Arc::clone(&reader.desk);
         decoder.buffer().reserve(CHUNK);
         tokio::select! {
-            read = input.read_buf(decoder.buffer()), if open && reader.bytes < MOST_WAITING => {
+            read = input.read_buf(decoder.buffer()), if open && reader.has_room() => {
                 // A pipe that breaks is a client that is gone.
                 open = read.is_ok_and(|bytes| bytes > 0);
                 while let Some(frame) = decoder.next_frame() {
@@ -267,6 +276,10 @@ async fn read(mut input: impl AsyncRead + Unpin, mut reader: Reader) {
 }
 
 impl Reader {
+    fn has_room(&self) -> bool {
+        self.bytes < MOST_WAITING && self.waiting.len() < MOST_AHEAD
+    }
+
     /// One frame. `None` when nobody listens any more.
     async fn take(&mut self, frame: Frame) -> Option<()> {
         match frame {
@@ -284,6 +297,9 @@ impl Reader {
     }
 
     async fn message(&mut self, text: &[u8]) -> Option<()> {
+        if let Ok(call) = serde_json::from_slice::<PlainCall>(text) {
+            return self.deliver(call.into(), text.len(), Came::Alone).await;
+        }
         if let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(text) {
             return self.deliver(message, text.len(), Came::Alone).await;
         }
@@ -353,14 +369,14 @@ impl Reader {
         match &message {
             JsonRpcMessage::Request(request) => {
                 let id = request.id.clone();
-                let waits = self.waiting.iter().any(|(waiting, _, _)| *waiting == id);
-                if came == Came::Alone && (waits || self.desk.knows(&id)) {
+                if came == Came::Alone && (self.queued.contains(&id) || self.desk.knows(&id)) {
                     return self.refuse(json!(id), ErrorCode::INVALID_REQUEST, IN_USE).await;
                 }
                 if self.waiting.is_empty() && self.desk.take_up(&id) {
                     return self.incoming.send(message).await.ok();
                 }
                 self.bytes += size;
+                self.queued.insert(id.clone());
                 self.waiting.push_back((id, message, size));
                 Some(())
             }
@@ -368,8 +384,10 @@ impl Reader {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = cancelled.params.request_id.clone()
                 {
-                    let waits = self.waiting.iter().position(|(waiting, _, _)| *waiting == id);
-                    if let Some((_, _, size)) = waits.and_then(|at| self.waiting.remove(at)) {
+                    if self.queued.remove(&id)
+                        && let Some(at) = self.waiting.iter().position(|(waiting, _, _)| *waiting == id)
+                        && let Some((_, _, size)) = self.waiting.remove(at)
+                    {
                         self.bytes -= size;
                     }
                     if let Some(batch) = self.desk.cancelled(&id) {
@@ -388,7 +406,8 @@ impl Reader {
             if !self.desk.take_up(id) {
                 break;
             }
-            let (_, message, size) = self.waiting.pop_front()?;
+            let (id, message, size) = self.waiting.pop_front()?;
+            self.queued.remove(&id);
             self.bytes -= size;
             self.incoming.send(message).await.ok()?;
         }
@@ -397,6 +416,42 @@ impl Reader {
 
     async fn refuse(&self, id: Value, code: ErrorCode, message: &str) -> Option<()> {
         self.outgoing.send(complaint(&id, code, message)).await.ok()
+    }
+}
+
+/// A call that says nothing unusual. Nearly every message is one, and the SDK's reader would first try everything else it could be,
+/// which takes longer than the call.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainCall {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    #[serde(rename = "method")]
+    _method: CallToolRequestMethod,
+    params: PlainParams,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainParams {
+    name: String,
+    #[serde(default)]
+    arguments: Option<JsonObject>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<RequestMetaObject>,
+}
+
+impl From<PlainCall> for ClientJsonRpcMessage {
+    fn from(call: PlainCall) -> Self {
+        let PlainCall { id, params: PlainParams { name, arguments, meta }, .. } = call;
+        let mut params = CallToolRequestParams::new(name);
+        params.arguments = arguments;
+        let mut request = CallToolRequest::new(params);
+        if let Some(meta) = meta {
+            request.extensions.insert(meta);
+        }
+        Self::request(request.into(), id)
     }
 }
 
@@ -432,6 +487,53 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver
         buffer.clear();
         if buffer.capacity() > 4 * CHUNK {
             buffer = BytesMut::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn both(text: &str) -> (Option<String>, Option<String>) {
+        let plain = serde_json::from_str::<PlainCall>(text).ok().map(ClientJsonRpcMessage::from);
+        let usual = serde_json::from_str::<ClientJsonRpcMessage>(text).ok();
+        (plain.map(|message| format!("{message:?}")), usual.map(|message| format!("{message:?}")))
+    }
+
+    #[test]
+    fn a_plain_call_is_read_as_the_sdk_reads_it() {
+        for params in [
+            r#"{"name":"fs"}"#,
+            r#"{"name":"fs","arguments":{"path":"a","n":1.5,"deep":{"x":[null,true]}}}"#,
+            r#"{"name":"fs","arguments":{},"_meta":{"progressToken":"p","x":{"y":1}}}"#,
+            r#"{"_meta":{"progressToken":7},"arguments":null,"name":"fs"}"#,
+        ] {
+            for id in ["1", "\"a\""] {
+                let text =
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
+                let (plain, usual) = both(&text);
+                assert!(plain.is_some(), "{text}");
+                assert_eq!(plain, usual, "{text}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_not_plain_is_left_to_the_sdk(
+            version in "2\\.0|1\\.0",
+            id in "1|null|1\\.5|\"x\"|\\{\\}",
+            method in "tools/call|tools/list|ping",
+            params in r#"\{"name":"x"\}|\{"name":5\}|\{"name":"x","requestState":"s"\}|\{"name":"x","arguments":\[\]\}|\[\]|\{\}"#,
+            more in r#"|,"result":\{\}|,"error":\{\}|,"extra":1"#,
+        ) {
+            let text = format!(r#"{{"jsonrpc":"{version}","id":{id},"method":"{method}","params":{params}{more}}}"#);
+            if let (Some(plain), usual) = both(&text) {
+                prop_assert_eq!(Some(plain), usual);
+            }
         }
     }
 }

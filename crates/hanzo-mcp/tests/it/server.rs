@@ -14,16 +14,16 @@ use tokio::io::{
 
 use crate::server_engine::FakeEngine;
 
-struct Client {
+pub struct Client {
     output: WriteHalf<DuplexStream>,
     input: BufReader<ReadHalf<DuplexStream>>,
-    next: u64,
-    engine: Arc<FakeEngine>,
+    pub next: u64,
+    pub engine: Arc<FakeEngine>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Client {
-    fn start(options: ServerOptions) -> Self {
+    pub fn start(options: ServerOptions) -> Self {
         let engine = FakeEngine::new();
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(theirs);
@@ -34,50 +34,65 @@ impl Client {
     }
 
     /// A client that has greeted.
-    async fn greeted(capabilities: Value) -> Self {
+    pub async fn greeted(capabilities: Value) -> Self {
         let mut client = Self::start(ServerOptions::new("/project"));
         let answer = client.greet("2025-11-25", capabilities).await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
         client
     }
 
-    async fn greet(&mut self, version: &str, capabilities: Value) -> Value {
+    pub async fn greet(&mut self, version: &str, capabilities: Value) -> Value {
         let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "0"}});
         let answer = self.ask("initialize", params).await;
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         answer
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub async fn send(&mut self, message: &Value) {
         self.raw(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// The answer to `id`, and the methods of what came before it.
+    pub async fn answer_to(&mut self, id: u64) -> (Value, Vec<String>) {
+        let mut before = Vec::new();
+        loop {
+            let heard = self.hear().await;
+            match heard["method"].as_str() {
+                Some(method) => before.push(method.to_owned()),
+                None => {
+                    assert_eq!(heard["id"], id, "{heard}");
+                    return (heard, before);
+                }
+            }
+        }
     }
 
     async fn raw(&mut self, bytes: &[u8]) {
         self.output.write_all(bytes).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    pub async fn hear(&mut self) -> Value {
         let mut line = String::new();
         let read = tokio::time::timeout(Duration::from_secs(10), self.input.read_line(&mut line));
         assert!(read.await.expect("an answer in time").unwrap() > 0, "the server hung up");
         serde_json::from_str(&line).unwrap()
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> u64 {
+    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         id
     }
 
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let answer = self.hear().await;
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
 
-    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 }
@@ -484,113 +499,5 @@ impl Client {
             self.input.read_exact(&mut body).await.unwrap();
             return serde_json::from_slice(&body).unwrap();
         }
-    }
-}
-
-#[tokio::test]
-async fn hip_10_methods_are_advertised_and_answered() {
-    let mut client = Client::start(ServerOptions::new("/project"));
-    let greeting = client.greet("2025-11-25", json!({})).await;
-    let methods = &greeting["result"]["capabilities"]["experimental"]["hanzo"]["methods"];
-    assert!(methods.as_array().unwrap().contains(&json!("tools/execute")), "{greeting}");
-    let done = client
-        .ask("tools/execute", json!({"tool": "echo", "arguments": {"text": "hi"}, "context": {"context_id": "c", "entries": [{"key": "k", "value": 1}]}}))
-        .await;
-    assert_eq!(done["result"]["content"][0]["text"], "hi", "{done}");
-    assert_eq!(done["result"]["context"]["context_id"], "c");
-    let context = client.ask("context/get", json!({"context_id": "c"})).await;
-    assert_eq!(context["result"]["entries"][0]["value"], 1);
-    assert_eq!(context["result"]["history"][1]["what"], "echo succeeded", "{context}");
-
-    let calls = json!([{"tool": "echo", "arguments": {"text": "a"}}, {"tool": "nothing"}, {"tool": "echo", "arguments": {"text": "b"}}]);
-    let batch = client.ask("tools/batch", json!({ "calls": calls })).await;
-    let results = batch["result"]["results"].as_array().unwrap();
-    assert_eq!(
-        (&results[0]["content"][0]["text"], &results[2]["content"][0]["text"]),
-        (&json!("a"), &json!("b"))
-    );
-    assert_eq!(results[1]["error"]["code"], -32602, "one that fails leaves the others alone");
-    assert_eq!(client.ask("tools/execute", json!({"arguments": {}})).await["error"]["code"], -32602);
-}
-
-#[tokio::test]
-async fn a_context_is_replaced_merged_and_appended_to_and_outlives_the_server() {
-    let place = tempfile::tempdir().unwrap();
-    let mut options = ServerOptions::new("/project");
-    options.contexts = Some(place.path().join("contexts"));
-    let mut client = Client::start(options.clone());
-    client.greet("2025-11-25", json!({})).await;
-    for (strategy, entries) in [
-        ("replace", json!([{"key": "a", "value": {"x": 1}}, {"key": "b", "value": "one", "type": "note"}])),
-        ("merge", json!([{"key": "a", "value": {"y": 2}}])),
-        ("append", json!([{"key": "b", "value": "two"}, {"key": "c", "value": true}])),
-    ] {
-        let done =
-            client.ask("context/update", json!({"entries": entries, "merge_strategy": strategy})).await;
-        assert!(done["result"]["version"].is_u64(), "{done}");
-    }
-    let expected = [("a", json!({"x": 1, "y": 2})), ("b", json!(["one", "two"])), ("c", json!(true))];
-    let mut next = Client::start(options);
-    next.greet("2025-11-25", json!({})).await;
-    for client in [&mut client, &mut next] {
-        let context = client.ask("context/get", json!({})).await["result"].clone();
-        for (key, value) in &expected {
-            let entry = context["entries"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|entry| entry["key"] == *key)
-                .unwrap()
-                .clone();
-            assert_eq!(entry["value"], *value);
-            assert!(entry["timestamp"].is_string() && entry["type"].is_string());
-        }
-        assert_eq!((&context["version"], context["history"].as_array().unwrap().len()), (&json!(3), 3));
-    }
-    let one = next.ask("context/get", json!({"keys": ["c"]})).await;
-    assert_eq!(one["result"]["entries"].as_array().unwrap().len(), 1);
-    next.ask("context/update", json!({"entries": [], "merge_strategy": "replace"})).await;
-    assert_eq!(next.ask("context/get", json!({})).await["result"]["entries"], json!([]));
-    for odd in [
-        json!({"entries": 5}),
-        json!({"entries": [], "merge_strategy": "shuffle"}),
-        json!({"entries": [], "context_id": "../x"}),
-    ] {
-        assert_eq!(next.ask("context/update", odd.clone()).await["error"]["code"], -32602, "{odd}");
-    }
-}
-
-#[tokio::test]
-async fn a_client_lends_a_tool_to_its_connection() {
-    let mut client = Client::greeted(json!({})).await;
-    let tool = |name: &str, permissions: Value| json!({"name": name, "description": "d", "input_schema": {"type": "object"}, "permissions": permissions});
-    let done =
-        client.ask("tools/register", tool("weather", json!(["network:http", "rate_limit:1/min"]))).await;
-    assert_eq!(done["result"]["registered"], "weather", "{done}");
-    assert!(client.ask("tools/list", json!({})).await.to_string().contains("\"weather\""));
-    let id =
-        client.request("tools/execute", json!({"tool": "weather", "arguments": {"city": "Paris"}})).await;
-    let asked = client.hear().await;
-    assert_eq!(
-        (&asked["method"], &asked["params"]["arguments"]["city"]),
-        (&json!("tools/execute"), &json!("Paris")),
-        "{asked}"
-    );
-    client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "sunny"}]}})).await;
-    let answer = client.hear().await;
-    assert_eq!(
-        (&answer["id"], &answer["result"]["content"][0]["text"]),
-        (&json!(id), &json!("sunny")),
-        "{answer}"
-    );
-    let again = client.call("weather", json!({})).await;
-    assert!(again["error"]["message"].as_str().unwrap().contains("permission denied"), "{again}");
-    for odd in [
-        tool("fs", json!([])),
-        tool("a b", json!([])),
-        tool("x", json!(["everything"])),
-        tool("x", json!(["rate_limit:fast"])),
-    ] {
-        assert_eq!(client.ask("tools/register", odd.clone()).await["error"]["code"], -32602, "{odd}");
     }
 }
