@@ -6,6 +6,7 @@ mod corpora;
 mod dist;
 mod layering;
 mod local_model;
+mod mcp;
 mod mcp_oracles;
 mod not_run;
 mod oracles;
@@ -28,12 +29,14 @@ Usage: cargo xtask COMMAND
 
   test           Everything that must hold before a change lands: formatting, clippy, layering, rustdoc, all
                  tests (that the generated documents are current is one), the requirements table, the vectors'
-                 independent oracles; at its end it lists the tests that count as passed and were not run, because
-                 something they need is missing; `--with-local-model` also runs a small real model on this machine
+                 independent oracles, MCP servers and clients of others and the protocol's conformance suite; at
+                 its end it lists the tests that count as passed and were not run, because something they need is
+                 missing; `--with-local-model` also runs a small real model on this machine
   docs           Write the generated documents (schemas, CLI, settings and environment reference, man pages)
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
   bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  bench mcp      Run the MCP server beside the reference file server on Node, which is installed
   bench agent    Run us in the benchmark of agents that HANZO_BENCH_DIR names, or say how
   soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
   interop        Run the suites of outside programs, the slow ones included
@@ -61,6 +64,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["requirements"] => requirements::check(),
         ["bench"] => bench(&[]),
         ["bench", "agent"] => agent_bench::run(),
+        ["bench", "mcp"] => mcp::bench(),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),
         ["interop"] => interop(),
@@ -99,6 +103,7 @@ fn test() -> Result<()> {
     });
     steps.run("requirements", requirements::check);
     steps.run("vector oracles", oracles::run_all);
+    steps.run("MCP of others", || mcp_of_others(&mut not_run));
     not_run::print(&not_run);
     steps.finish()
 }
@@ -129,8 +134,25 @@ fn interop() -> Result<()> {
     oracles::screen()?;
     oracles::test_runners()?;
     oracles::symbols()?;
-    mcp_oracles::client()?;
+    mcp_oracles::Programs::install()?.run()?;
+    mcp::Tools::install()?.run()?;
     oracles::vim()
+}
+
+/// Our MCP client against servers of others, and our server against clients of others, as far as they can be had.
+fn mcp_of_others(not_run: &mut Vec<String>) -> Result<()> {
+    let mut missing = |what: &str, error: &anyhow::Error| {
+        let line = format!("not run: {what}: its packages cannot be installed: {error:#}");
+        println!("{line}");
+        not_run.push(line);
+    };
+    let servers =
+        mcp_oracles::Programs::install().inspect_err(|error| missing("the MCP client against others", error));
+    let clients = mcp::Tools::install().inspect_err(|error| missing("the MCP server against others", error));
+    if let Ok(servers) = servers {
+        servers.run()?;
+    }
+    clients.map_or(Ok(()), |clients| clients.run())
 }
 
 fn soak() -> Result<()> {

@@ -1,6 +1,6 @@
 //! The MCP client against servers other people wrote, and under the protocol's own conformance suite.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -18,31 +18,41 @@ const NODE_PACKAGES: &[&str] = &[
 /// The suite. `latest` is older than the newest protocol.
 const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
 
-/// Installs what is missing, calls the reference servers, and runs the client scenarios of both scored revisions.
-pub fn client() -> Result<()> {
-    let directory = target().join("oracles/mcp");
-    node(&directory, "node_modules/.bin/mcp-server-everything", NODE_PACKAGES)?;
-    python(&directory.join("python"), &["mcp-server-git", "mcp-server-fetch", "mcp-server-time"])?;
-    python(&directory.join("python-v1"), &["mcp[cli,ws]<2", "uvicorn", "websockets"])?;
-    let arguments = ["test", "--package", "hanzo-mcp", "--test", "it", "oracle_", "--", "--nocapture"];
-    cargo_with(&arguments, &[("HANZO_MCP_SERVERS", &directory.to_string_lossy())])?;
+/// The programs, installed.
+pub struct Programs {
+    directory: PathBuf,
+}
 
-    let suite = directory.join("suite");
-    node(&suite, "node_modules/.bin/conformance", &[SUITE])?;
-    cargo(&["build", "--package", "hanzo-mcp", "--examples"])?;
-    let ours = target().join("debug/examples/conformance_client");
-    for revision in ["2025-11-25", "2026-07-28"] {
-        run(Command::new(directory.join("node_modules/.bin/node"))
-            .current_dir(&suite)
-            .arg("node_modules/.bin/conformance")
-            .args(["client", "--timeout", "120000", "--requirements", revision, "--expected-failures"])
-            .arg(
-                root().join(format!("crates/hanzo-mcp/tests/oracle/client-expected-failures-{revision}.yml")),
-            )
-            .arg("--command")
-            .arg(&ours))?;
+impl Programs {
+    /// Installs what is missing.
+    pub fn install() -> Result<Self> {
+        let directory = target().join("oracles/mcp");
+        node(&directory, "node_modules/.bin/mcp-server-everything", NODE_PACKAGES)?;
+        python(&directory.join("python"), &["mcp-server-git", "mcp-server-fetch", "mcp-server-time"])?;
+        python(&directory.join("python-v1"), &["mcp[cli,ws]<2", "uvicorn", "websockets"])?;
+        node(&directory.join("suite"), "node_modules/.bin/conformance", &[SUITE])?;
+        Ok(Self { directory })
     }
-    Ok(())
+
+    /// Calls the reference servers, and runs the client scenarios of both scored revisions.
+    pub fn run(&self) -> Result<()> {
+        let directory = &self.directory;
+        let arguments = ["test", "--package", "hanzo-mcp", "--test", "it", "oracle_", "--", "--nocapture"];
+        cargo_with(&arguments, &[("HANZO_MCP_SERVERS", &directory.to_string_lossy())])?;
+        cargo(&["build", "--package", "hanzo-mcp", "--examples"])?;
+        let ours = target().join("debug/examples/conformance_client");
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let expected = format!("crates/hanzo-mcp/tests/oracle/client-expected-failures-{revision}.yml");
+            run(Command::new(directory.join("node_modules/.bin/node"))
+                .current_dir(directory.join("suite"))
+                .arg("node_modules/.bin/conformance")
+                .args(["client", "--timeout", "120000", "--requirements", revision, "--expected-failures"])
+                .arg(root().join(expected))
+                .arg("--command")
+                .arg(&ours))?;
+        }
+        Ok(())
+    }
 }
 
 fn node(directory: &Path, there: &str, packages: &[&str]) -> Result<()> {

@@ -25,6 +25,16 @@ pub const ENVIRONMENT: &[EnvVar] = &[
         key: Some("approval"),
         doc: "Approval posture: `ask`, `auto` or `yolo`",
     },
+    EnvVar {
+        name: "HANZO_MCP_TOKEN",
+        key: None,
+        doc: "What clients of `mcp --http` have to show as a bearer token",
+    },
+    EnvVar {
+        name: "HANZO_MCP_DEPTH",
+        key: None,
+        doc: "How many agents stand above this process; when there are three, `mcp` serves no agents and no MCP servers are started",
+    },
     EnvVar { name: "HANZO_SANDBOX", key: Some("sandbox.mode"), doc: "Sandbox mode" },
     EnvVar {
         name: "HANZO_CONFIG_DIR",

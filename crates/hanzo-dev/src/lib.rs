@@ -18,15 +18,29 @@ use std::time::Duration;
 
 use clap::Parser as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, McpCli, McpProgramCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
 use crate::sandbox::Overrides;
 
-/// Runs the program with `arguments`, the program's own name first.
+/// Runs `hanzo-dev` with `arguments`, the program's own name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    program(Cli::try_parse_from(arguments), run)
+}
+
+/// Runs `hanzo-mcp` with `arguments`, the program's own name first.
+pub fn mcp_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    program(McpCli::try_parse_from(arguments), |cli, printer| match &cli.command {
+        McpProgramCommand::Serve(args) => commands::serve::run(&cli.global, args, printer),
+    })
+}
+
+fn program<T>(
+    parsed: Result<T, clap::Error>,
+    run: impl FnOnce(&T, &mut Printer) -> Result<ExitCode, Failure>,
+) -> ExitCode {
     let mut printer = Printer::standard();
-    let outcome = match Cli::try_parse_from(arguments) {
+    let outcome = match parsed {
         Ok(cli) => run(&cli, &mut printer),
         // Help and version arrive here too; clap knows which stream and colour each wants.
         Err(message) => {
@@ -89,7 +103,17 @@ fn run(cli: &Cli, printer: &mut Printer) -> Result<ExitCode, Failure> {
             };
             return commands::tool::run(global, &wanted, printer);
         }
-        Command::Mcp(command) => return commands::mcp::run(global, command, printer),
+        Command::Mcp(args) => {
+            return match &args.command {
+                None => commands::serve::run(global, &args.serve, printer),
+                // Said here and not by the parser, which would refuse `-C` before a command as well.
+                Some(_) if args.serve.says_something() => {
+                    let text = "the options of serving have no meaning for the commands of `mcp`\n\nhint: leave out either the options or the command";
+                    Err(Failure::message(Exit::Usage, text))
+                }
+                Some(command) => commands::mcp::run(global, command, printer),
+            };
+        }
         Command::Doctor { json } => return commands::doctor::run(global, *json, printer),
         Command::Completions { shell } => commands::completions::shell(*shell, printer)?,
         Command::Man => commands::completions::man(printer)?,

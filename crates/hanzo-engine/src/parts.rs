@@ -192,6 +192,12 @@ pub struct ModelInfo {
 pub trait ToolChanges: Send + Sync {
     /// The tools from now on, when they differ from those given last.
     fn take(&self) -> Option<ToolSet>;
+
+    /// Waits for tools that are about to be there: a server seen for the first time should be of use in its first turn. Whoever
+    /// waits here bounds it themselves, for every turn begins with this.
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The processes a thread's tools started.

@@ -12,7 +12,7 @@ use crate::event::{Event, EventCursor};
 use crate::ids::{ApprovalId, CheckpointId, ItemId, QuestionId, ThreadId, TurnId};
 use crate::item::Item;
 use crate::message::{Attachment, Effort};
-use crate::tool::ToolResult;
+use crate::tool::{ToolCaller, ToolResult};
 use crate::usage::Cost;
 use crate::{BoxFuture, BoxStream};
 
@@ -224,6 +224,9 @@ pub struct ThreadOptions {
     pub effort: Option<Effort>,
     /// Who answers when consent is needed.
     pub attendance: Attendance,
+    /// Who calls its tools. A face that serves others says so here: such a thread lists every tool its agent may use and may begin every
+    /// agent, within its own agent's capabilities.
+    pub caller: ToolCaller,
     /// The most model requests of one turn; 0 is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
@@ -437,6 +440,10 @@ pub struct ToolCallRequest {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
+    /// The id the call's item is to have, so that the face knows its notifications. Only where the thread is forgotten: ids of what is
+    /// stored are the engine's to give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_id: Option<ItemId>,
 }
 
 /// Parameters of `approval/respond`.
@@ -496,6 +503,20 @@ pub struct CommandRun {
     /// What followed the name.
     #[serde(default)]
     pub arguments: String,
+    /// What is wanted of it.
+    #[serde(default)]
+    pub purpose: CommandPurpose,
+}
+
+/// What is wanted of a slash command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum CommandPurpose {
+    /// That it does what it does.
+    #[default]
+    Run,
+    /// Only its text: what it would say to the agent is shown, and nothing happens. For commands that become a turn.
+    Expand,
 }
 
 /// What a slash command did.

@@ -166,9 +166,11 @@ impl fmt::Debug for ToolContext {
 }
 
 /// Who calls a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum ToolCaller {
     /// The agent, or the user at this machine.
+    #[default]
     Local,
     /// Somebody over MCP, HTTP or A2A, who reads the workspace only and reaches no private network.
     Remote,

@@ -86,6 +86,13 @@ impl Selection {
     }
 }
 
+/// The names of all built-in tools, in the order in which they are advertised.
+pub fn tool_names() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| BUILT_IN.iter().map(|make| make().name()).collect());
+    &NAMES
+}
+
 fn split(id: &str) -> (&str, Option<&str>) {
     id.split_once('.').map_or((id, None), |(tool, action)| (tool, Some(action)))
 }

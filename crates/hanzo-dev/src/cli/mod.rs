@@ -8,9 +8,11 @@ use clap_complete::Shell;
 
 mod mcp;
 mod run;
+mod serve;
 
 pub use mcp::{McpAddArgs, McpCommand, McpScope, McpTransport};
 pub use run::{InputFormat, ModeArg, OutputFormat, PostureArg, RunArgs};
+pub use serve::{McpCli, McpProgramCommand, ServeArgs};
 
 /// A coding agent and tool server for any model, under a policy you understand
 ///
@@ -190,9 +192,13 @@ pub enum Command {
         command: Vec<OsString>,
     },
 
-    /// Manage MCP servers: whose tools the agent can call
-    #[command(subcommand)]
-    Mcp(McpCommand),
+    /// Serve our tools and agents to other programs over MCP, or manage the servers whose tools the agent can call
+    ///
+    /// Without a command it serves: at standard input and output, or with `--http` at an address. Every call goes through the
+    /// policy as one of somebody from elsewhere: the workspace alone can be read, and the agent's capabilities bound it. Consent
+    /// is asked of the person at the client where the client can ask them; otherwise what stays in the sandbox runs and the rest
+    /// is refused.
+    Mcp(McpArgs),
 
     /// Check that everything is in order: settings, sandbox, git
     Doctor {
@@ -213,6 +219,17 @@ pub enum Command {
     ///
     /// To read it: `hanzo-dev man | man -l -`.
     Man,
+}
+
+/// What `mcp` does.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// What to do about other people's servers; absent, this program is the server.
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// The commands about threads.

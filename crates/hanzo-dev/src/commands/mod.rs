@@ -12,6 +12,7 @@ pub mod permissions;
 mod recording;
 pub mod run;
 pub mod sandbox;
+pub mod serve;
 pub(crate) mod settings;
 pub mod setup;
 pub mod threads;

@@ -11,6 +11,7 @@ use hanzo_config::LoadInputs;
 use hanzo_protocol::engine::{Attendance, EngineError, ThreadOptions};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
+use hanzo_protocol::tool::ToolCaller;
 use serde_json::Value;
 
 use crate::cli::{Global, InputFormat, OutputFormat, RunArgs};
@@ -129,6 +130,7 @@ fn options(global: &Global, args: &RunArgs) -> ThreadOptions {
         posture: args.posture.map(Into::into),
         effort: None,
         attendance: Attendance::Headless,
+        caller: ToolCaller::Local,
         max_steps: args.max_turns,
         max_cost: args.max_cost.map(headless::cost),
         allow: args.allow.clone(),

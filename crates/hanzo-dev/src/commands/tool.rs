@@ -63,8 +63,12 @@ async fn in_thread(
     if let Some(action) = action.or(explains.then_some("help")) {
         arguments.insert("action".to_owned(), json!(action));
     }
-    let request =
-        ToolCallRequest { thread_id: thread.id, tool: tool.to_owned(), arguments: arguments.into() };
+    let request = ToolCallRequest {
+        thread_id: thread.id,
+        tool: tool.to_owned(),
+        arguments: arguments.into(),
+        item_id: None,
+    };
     let Response::ToolCall(result) = call(root, Request::ToolCall(request)).await? else {
         return Err(Failure::message(Exit::Failure, "the engine answered another question"));
     };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use hanzo_sandbox::paths::{TmpMapping, Workspace};
 use hanzo_sandbox::{IsolationMode, Reads, SandboxConfig};
 use hanzo_store::{Checkpointer, FileBlobs};
 use hanzo_tools::proc::{ProcOptions, ShellChoice, ShellKind};
-use hanzo_tools::registry::Names;
+use hanzo_tools::registry::{Names, tool_names};
 use hanzo_tools::{Host, Profile, Selection, ToolOptions, toolset};
 
 use super::Keep;
@@ -37,9 +38,10 @@ use super::hooks::hooks;
 use super::jail::{LazyJail, NoJail};
 use super::jobs::HostJobs;
 use super::mcp;
-use super::models::{Catalogue, Failures, Wrap};
+use super::models::{Catalogue, Failures, ModelNeed, Wrap};
 use super::outside::OutsideSpawner;
 use super::rules::SettingsRules;
+use super::scripts::Scripts;
 use super::trust::TrustFile;
 use crate::exit::{Exit, Failure};
 use crate::policy::policy_from_settings;
@@ -61,8 +63,14 @@ pub struct Factory {
     pub instead: Option<Arc<dyn ApiClient>>,
     /// Failures whose exit code an engine error cannot carry.
     pub failures: Failures,
+    /// Whether there has to be a model.
+    pub models: ModelNeed,
     /// The MCP servers of each workspace.
     pub mcp: Arc<mcp::Servers>,
+    /// Tools that are scripts.
+    pub scripts: Scripts,
+    /// Whether clients of ours get the tools of MCP servers as well.
+    pub offers_servers: AtomicBool,
     /// What confines the threads that were opened.
     pub sandboxes: Mutex<HashMap<ThreadId, Arc<dyn SandboxState>>>,
 }
@@ -99,6 +107,13 @@ impl Factory {
         let manifest = Catalog { config: inputs.config_dir.as_deref(), project: Some((&workspace, trust)) }
             .get(request.agent.unwrap_or(DEFAULT_AGENT))
             .map_err(|error| agent_failure(&error))?;
+        let mut selection = selection(settings);
+        let is_client = request.caller == ToolCaller::Remote && request.parent.is_none();
+        if is_client && selection.enabled.is_empty() {
+            // A client of ours sees everything its agent may use; it costs no model's attention.
+            let may_use = |name: &&'static str| manifest.capabilities.may_use(name);
+            selection.enabled = tool_names().iter().copied().filter(may_use).map(str::to_owned).collect();
+        }
         let places = Places {
             config: inputs.config_dir.clone().unwrap_or_else(|| self.data.join("config")),
             data: self.data.clone(),
@@ -109,8 +124,16 @@ impl Factory {
             Keep::Stored => Some(Checkpointer::new(&inputs.workspace_root, self.blobs.clone())),
             Keep::Nothing => None,
         };
-        let own = toolset(&host, &selection(settings));
-        let manager = self.mcp.of(settings, &inputs, &self.data)?;
+        let mut own = toolset(&host, &selection);
+        let mut notices = notices(&config);
+        notices.extend(self.scripts.join(&mut own, &settings.sandbox, &inputs, trust));
+        // A client of ours has servers of its own, and reaches those of the settings through the agents it calls, unless it was
+        // promised all of them.
+        let manager = if is_client && !self.offers_servers.load(Ordering::Relaxed) {
+            None
+        } else {
+            self.mcp.of(settings, &inputs, &self.data)?
+        };
         let seen = manager.as_ref().map(|manager| manager.revision());
         let tools = manager.as_ref().map_or_else(|| own.clone(), |manager| mcp::join(&own, manager));
         let models: Arc<dyn Models> = Arc::new(self.catalogue(&config, &inputs));
@@ -126,14 +149,19 @@ impl Factory {
             models,
             tools,
             tool_changes: manager.as_ref().zip(seen).map(|(manager, seen)| {
-                Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen)) as Arc<dyn ToolChanges>
+                // A client has no turns: what is not there when it comes it never sees.
+                let wait = if is_client { mcp::CLIENT_WAIT } else { mcp::FIRST_WAIT };
+                Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen, wait)) as Arc<dyn ToolChanges>
             }),
             sandbox: confined.state,
             narrowing: Arc::clone(&host.modes) as Arc<dyn Narrowing>,
             hooks: hooks(settings, confined.spawner),
             manifest,
-            // Nobody comes from elsewhere in this process yet.
-            remote: Capabilities::nothing(),
+            // Whoever comes from elsewhere was let in by the face that says so, and has what its agent has.
+            remote: match request.caller {
+                ToolCaller::Local => Capabilities::nothing(),
+                ToolCaller::Remote => Capabilities::everything(),
+            },
             workspace,
             trust,
             resources: manager
@@ -148,7 +176,7 @@ impl Factory {
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),
-            notices: notices(&config),
+            notices,
         })
     }
 
@@ -156,6 +184,7 @@ impl Factory {
         let wrap = Arc::clone(&self.wrap);
         let failures = Arc::clone(&self.failures);
         Catalogue::new(Arc::clone(config), &inputs.environment, wrap, failures, self.instead.clone())
+            .needed(self.models)
     }
 
     fn confine(settings: &Settings, inputs: &LoadInputs) -> Result<Confined, Failure> {
@@ -281,11 +310,17 @@ fn agent_failure(error: &AgentError) -> Failure {
 impl ThreadFactory for Factory {
     fn open<'a>(&'a self, request: OpenThread<'a>) -> BoxFuture<'a, Result<ThreadParts, EngineError>> {
         Box::pin(async move {
-            self.parts(request).map_err(|failure| {
+            let is_client = request.caller == ToolCaller::Remote && request.parent.is_none();
+            let mut parts = self.parts(request).map_err(|failure| {
                 let message = failure.to_string();
                 *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                 EngineError { kind: EngineErrorKind::InvalidParams, message }
-            })
+            })?;
+            if let Some(changes) = parts.tool_changes.clone().filter(|_| is_client) {
+                changes.settle().await;
+                parts.tools = changes.take().unwrap_or(parts.tools);
+            }
+            Ok(parts)
         })
     }
 }

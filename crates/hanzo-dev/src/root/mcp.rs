@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hanzo_config::{
     BashJail, Environment, Isolation, LoadInputs, McpServer, SecretTemplate, Settings, Transport,
@@ -30,6 +30,14 @@ use super::mcp_asks::Asks;
 use super::outside::OutsideSpawner;
 use crate::exit::{Exit, Failure};
 use crate::sandbox::{Overrides, jail_config};
+
+/// How many agents stand above a process. Servers are told, because a server may be this program.
+const DEPTH: &str = "HANZO_MCP_DEPTH";
+
+/// How many agents stand above this process.
+pub fn depth(environment: &Environment) -> u32 {
+    environment.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
 
 /// The servers of all workspaces of this process.
 #[derive(Default)]
@@ -63,6 +71,9 @@ impl Servers {
         inputs: &LoadInputs,
         data: &Path,
     ) -> Result<Option<Arc<Manager>>, Failure> {
+        if depth(&inputs.environment) >= hanzo_mcp::server::DEEPEST {
+            return Ok(None);
+        }
         let configs: Vec<ServerConfig> =
             settings.enabled_servers().map(|server| server_config(server, &inputs.environment)).collect();
         let made_of: Vec<String> =
@@ -133,7 +144,9 @@ pub fn server_config(server: &McpServer, environment: &Environment) -> ServerCon
             let passed =
                 server.allow_env.iter().filter_map(|name| Some((name.into(), environment.get(name)?.into())));
             let set = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
-            TransportConfig::Stdio(StdioConfig { argv, env: passed.chain(set).collect() })
+            // Last, and so never another: a server that is this program would start itself again and again.
+            let depth = (DEPTH.into(), (depth(environment) + 1).to_string().into());
+            TransportConfig::Stdio(StdioConfig { argv, env: passed.chain(set).chain([depth]).collect() })
         }
         Transport::Http { url, headers } => TransportConfig::Http(remote(url, headers)),
         Transport::Sse { url, headers } => TransportConfig::Sse(remote(url, headers)),
@@ -165,12 +178,20 @@ pub struct Changes {
     own: ToolSet,
     manager: Arc<Manager>,
     seen: AtomicU64,
+    /// Until when the first turn waits for servers nothing is known of.
+    patience: Instant,
 }
 
+/// How long after it was opened a thread's first turn waits for servers that were never seen before. A person does not notice it, and
+/// most servers on this machine answer within it.
+pub const FIRST_WAIT: Duration = Duration::from_millis(80);
+/// How long a client of ours waits for such servers.
+pub const CLIENT_WAIT: Duration = Duration::from_secs(5);
+
 impl Changes {
-    /// A thread that has the tools of revision `seen`.
-    pub fn new(own: ToolSet, manager: Arc<Manager>, seen: u64) -> Self {
-        Self { own, manager, seen: AtomicU64::new(seen) }
+    /// A thread that has the tools of revision `seen`, and that waits as long as `wait` for servers nothing is known of.
+    pub fn new(own: ToolSet, manager: Arc<Manager>, seen: u64, wait: Duration) -> Self {
+        Self { own, manager, seen: AtomicU64::new(seen), patience: Instant::now() + wait }
     }
 }
 
@@ -179,6 +200,10 @@ impl ToolChanges for Changes {
         // Read before the tools: should they change in between, the next turn looks again.
         let now = self.manager.revision();
         (self.seen.swap(now, Ordering::Relaxed) != now).then(|| join(&self.own, &self.manager))
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.manager.first_lists(self.patience))
     }
 }
 
@@ -294,3 +319,62 @@ pub fn kind(transport: &Transport) -> &'static str {
 
 /// Set by whoever makes the engine.
 pub type EngineCell = OnceLock<Engine>;
+
+#[cfg(test)]
+mod tests {
+    use hanzo_testkit::plain_spawner::PlainSpawner;
+
+    use super::*;
+
+    const SERVER: &str = r#"while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id";;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}}\n' "$id";;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id";;
+  esac
+done"#;
+
+    fn server(script: &str) -> ServerConfig {
+        let argv = ["sh", "-c", script].map(OsString::from).to_vec();
+        ServerConfig::new("s", TransportConfig::Stdio(StdioConfig { argv, env: Vec::new() }))
+    }
+
+    fn changes(config: ServerConfig, wait: Duration) -> Changes {
+        let parts = ManagerParts::new(vec![config], Arc::new(PlainSpawner::new(std::env::temp_dir())));
+        let manager = Arc::new(Manager::start(parts));
+        let seen = manager.revision();
+        Changes::new(ToolSet::default(), manager, seen, wait)
+    }
+
+    #[tokio::test]
+    async fn a_server_seen_for_the_first_time_is_of_use_in_its_first_turn() {
+        let changes = changes(server(SERVER), Duration::from_secs(30));
+        changes.settle().await;
+        let tools = changes.take().expect("there are tools now");
+        assert!(tools.get("mcp__s__look").is_some());
+        assert!(changes.take().is_none(), "and they are the same from then on");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_holds_up_no_turn() {
+        let changes = changes(server("sleep 60"), FIRST_WAIT);
+        let begun = Instant::now();
+        changes.settle().await;
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(changes.take().is_none());
+        let again = Instant::now();
+        changes.settle().await;
+        assert!(again.elapsed() < FIRST_WAIT, "the moment is over");
+    }
+
+    #[test]
+    fn servers_are_told_how_many_agents_stand_above_them() {
+        let environment = |pairs: &[(&str, &str)]| -> Environment {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        assert_eq!(depth(&environment(&[])), 0);
+        assert_eq!(depth(&environment(&[(DEPTH, "2")])), 2);
+        assert_eq!(depth(&environment(&[(DEPTH, "many")])), 0);
+    }
+}

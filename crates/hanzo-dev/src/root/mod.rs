@@ -11,6 +11,7 @@ pub mod models;
 mod outside;
 mod rules;
 mod runtime;
+mod scripts;
 pub mod signals;
 pub mod trust;
 
@@ -34,7 +35,8 @@ pub use runtime::block_on;
 use crate::exit::{Exit, Failure};
 use crate::headless::exit_of;
 use factory::Factory;
-use models::Failures;
+use models::{Failures, ModelNeed};
+use scripts::Scripts;
 use trust::TrustFile;
 
 /// What a command wants of the engine.
@@ -74,6 +76,11 @@ pub struct Root {
 impl Root {
     /// Opens the store and makes the engine.
     pub async fn open(options: RootOptions) -> Result<Self, Failure> {
+        Self::open_needing(options, ModelNeed::Required).await
+    }
+
+    /// Opens the store and makes the engine, with or without a model.
+    pub async fn open_needing(options: RootOptions, need: ModelNeed) -> Result<Self, Failure> {
         let scratch = match options.keep {
             Keep::Stored => None,
             Keep::Nothing => Some(Scratch::new()?),
@@ -104,7 +111,10 @@ impl Root {
             wrap: options.wrap.unwrap_or_else(|| Arc::new(|client| client)),
             instead: options.instead,
             failures,
+            models: need,
             mcp: Arc::default(),
+            scripts: Scripts::default(),
+            offers_servers: std::sync::atomic::AtomicBool::new(false),
             sandboxes: Mutex::new(HashMap::new()),
         });
         let engine = Engine::new(EngineParts {
@@ -121,6 +131,16 @@ impl Root {
     /// The engine.
     pub fn client(&self) -> &dyn EngineClient {
         &self.engine
+    }
+
+    /// The engine, for faces that outlive a borrow of this.
+    pub fn shared_client(&self) -> Arc<dyn EngineClient> {
+        Arc::new(self.engine.clone())
+    }
+
+    /// Offers the tools of the settings' MCP servers to clients of ours, too.
+    pub fn offer_servers(&self) {
+        self.factory.offers_servers.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The store, for what the engine API does not offer.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_config::{LoadedConfig, ModelError, ModelRef, Provider, first_usable_model, resolve_model};
 use hanzo_engine::parts::{Model, ModelInfo, Models, Retry, RetryListener};
+use hanzo_protocol::BoxStream;
 use hanzo_protocol::engine::{EngineError, EngineErrorKind};
+use hanzo_protocol::message::{ApiError, ApiErrorKind, ModelRequest, StreamEvent};
 use hanzo_protocol::roles::ApiClient;
 use hanzo_providers::presets::{self, Preset};
 use hanzo_providers::{ApiKey, ProviderConfig, Registry, RetryNotice, RetryObserver};
@@ -19,6 +21,16 @@ pub type Wrap = Arc<dyn Fn(Arc<dyn ApiClient>) -> Arc<dyn ApiClient> + Send + Sy
 /// Where failures are put whose exit code an engine error cannot carry.
 pub type Failures = Arc<Mutex<Option<Failure>>>;
 
+/// Whether there has to be a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModelNeed {
+    /// A thread without one is not begun.
+    #[default]
+    Required,
+    /// A thread may begin without one; whoever asks it is told what is missing.
+    WhenAsked,
+}
+
 /// What to do without a model.
 pub const NO_MODEL: &str = "no model is configured, and the environment has no key of a vendor we know\n\nhint: set a key such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, or start a local model server, and run `hanzo-dev setup`; `hanzo-dev demo` needs no model";
 
@@ -30,6 +42,7 @@ pub struct Catalogue {
     wrap: Wrap,
     failures: Failures,
     instead: Option<Arc<dyn ApiClient>>,
+    need: ModelNeed,
     clients: Mutex<HashMap<String, Arc<dyn ApiClient>>>,
     /// Who is told when a request is sent again, once somebody wants to know.
     listener: Arc<Mutex<Option<RetryListener>>>,
@@ -59,9 +72,17 @@ impl Catalogue {
             wrap,
             failures,
             instead,
+            need: ModelNeed::Required,
             clients: Mutex::default(),
             listener: Arc::default(),
         }
+    }
+
+    /// The same models, needed so.
+    #[must_use]
+    pub fn needed(mut self, need: ModelNeed) -> Self {
+        self.need = need;
+        self
     }
 
     fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, Failure> {
@@ -241,9 +262,43 @@ fn implied(preset: &Preset, key: &str) -> Option<Provider> {
     serde_json::from_value(entry.into()).ok()
 }
 
+/// What stands for a model where there is none.
+fn absent(why: String) -> Model {
+    Model {
+        reference: "none".to_owned(),
+        name: "none".to_owned(),
+        client: Arc::new(Absent(why)),
+        context_window: None,
+        price: None,
+        max_tokens: None,
+    }
+}
+
+struct Absent(String);
+
+impl ApiClient for Absent {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn send_message(&self, _: &ModelRequest) -> BoxStream<'static, StreamEvent> {
+        let error = ApiError {
+            kind: ApiErrorKind::BadRequest,
+            message: self.0.clone(),
+            status: None,
+            retry_after_ms: None,
+        };
+        Box::pin(futures_util::stream::iter([StreamEvent::Error(error)]))
+    }
+}
+
 impl Models for Catalogue {
     fn resolve(&self, reference: Option<&str>) -> Result<Model, EngineError> {
-        self.model(reference).map_err(|failure| {
+        let found = match (self.model(reference), self.need) {
+            (Err(failure), ModelNeed::WhenAsked) => Ok(absent(failure.to_string())),
+            (found, _) => found,
+        };
+        found.map_err(|failure| {
             let error = EngineError { kind: EngineErrorKind::NotFound, message: failure.to_string() };
             *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
             error

@@ -12,6 +12,8 @@ mod hands;
 #[cfg(target_os = "linux")]
 mod killed;
 mod mcp;
+mod mcp_asks;
+mod mcp_server;
 #[cfg(target_os = "linux")]
 mod memory;
 mod net;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hanzo_testkit::scripted::{Reply, Server};
 use serde_json::{Value, json};
 
+use crate::mcp_server::Client;
 use crate::support::World;
 
 /// A server in the shell: one tool, which tells the names of its variables and whether it could write outside the workspace.
@@ -93,6 +94,23 @@ fn a_server_is_added_tried_used_in_the_jail_and_removed() {
     world.run(&["mcp", "remove", "around"]).ok();
     assert_eq!(world.run(&["mcp", "list", "--offline", "--json"]).json(), json!([]));
     assert_eq!(world.run(&["mcp", "test", "around"]).code, 42);
+}
+
+/// Built-in tools, scripts and the tools of servers, all through the same gate (R203).
+#[cfg(target_os = "linux")]
+#[test]
+fn clients_get_the_tools_of_servers_where_that_was_asked_for() {
+    let world = World::new();
+    world.write("project/server.sh", SERVER);
+    world.user("[permissions]\nallow = [\"Mcp(s/look)\"]\n[mcp_servers.s]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n");
+    let mut client = Client::start(&world, &["--with-servers"]);
+    let listed = client.ask("tools/list", &json!({})).to_string();
+    assert!(listed.contains("\"mcp__s__look\"") && listed.contains("\"fs\""), "{listed}");
+    let looked = client.call("mcp__s__look", &json!({}));
+    assert!(looked["content"][0]["text"].as_str().unwrap().contains("wrote outside: no"), "{looked}");
+    drop(client);
+    let mut client = Client::start(&world, &[]);
+    assert!(!client.ask("tools/list", &json!({})).to_string().contains("mcp__s__look"));
 }
 
 #[cfg(target_os = "linux")]

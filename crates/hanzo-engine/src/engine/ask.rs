@@ -9,7 +9,7 @@ use hanzo_protocol::engine::{
 use hanzo_protocol::ids::{ThreadId, ToolCallId, TraceId};
 use hanzo_protocol::item::Item;
 use hanzo_protocol::message::ToolCall;
-use hanzo_protocol::tool::ToolResult;
+use hanzo_protocol::tool::{Effect, ToolResult, ToolSet};
 use hanzo_store::export::{self, WithAudit};
 use hanzo_store::{AuditFilter, ItemQuery, ThreadFilter};
 use jiff::Timestamp;
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use super::commands::registry;
 use super::{Handle, Inner};
 use crate::agents::Catalog;
+use crate::gate::{CallOrigin, GateStep};
 use crate::parts::refuse;
 use crate::thread::actor::{Command, When};
 use crate::thread::calls::{Calls, LiveCall};
 use crate::thread::conversation::INTERRUPTED;
-use crate::thread::journal::Beside;
 use crate::thread::open::store_failed;
 use crate::thread::state::Input;
 
@@ -53,10 +53,15 @@ impl Inner {
             name: request.tool,
             arguments: request.arguments.to_string(),
         };
-        let (live, classified) = calls.prepare(&call, None, Timestamp::now());
+        let item = request.item_id;
+        if item.is_some() && !calls.journal.is_forgotten() {
+            let message = "the ids of stored items are the engine's to give\n\nhint: leave out `itemId`";
+            return Err(refuse(EngineErrorKind::InvalidParams, message));
+        }
+        let (live, classified) = calls.prepare(&call, item, None, Timestamp::now());
         let mut open = OpenCall { calls: Arc::clone(&calls), live: Some(Arc::clone(&live)) };
-        calls.journal.write(&[live.item()], Beside::default()).await.map_err(store_failed)?;
-        let stance = calls.stance();
+        calls.begin(&live).await.map_err(store_failed)?;
+        let stance = GateStep { origin: CallOrigin::Face, ..calls.stance() };
         let gated = tokio::select! {
             gated = calls.run(&stance, classified, &live) => Some(gated),
             () = calls.stopped() => None,
@@ -108,7 +113,7 @@ impl Inner {
                 });
                 described.collect()
             }
-            ListKind::Tools => values(thread()?.calls.gate.tools().schemas())?,
+            ListKind::Tools => tools(&thread()?.calls.gate.tools())?,
             ListKind::Commands => values(registry(&*thread()?).list())?,
             ListKind::Audit => {
                 let filter = AuditFilter { thread: list.thread_id, ..AuditFilter::default() };
@@ -135,6 +140,28 @@ impl Inner {
         let thread = thread.ok_or_else(unnamed)?;
         self.store_of(thread).checkpoints(thread).await.map_err(store_failed)
     }
+}
+
+/// The tools as faces list them: what a model is told, and the effects their calls can have.
+fn tools(tools: &ToolSet) -> Result<Vec<Value>, EngineError> {
+    let mut entries = values(tools.schemas())?;
+    for entry in &mut entries {
+        let tool = entry["name"].as_str().and_then(|name| tools.get(name));
+        let actions = entry["parameters"]["properties"]["action"]["enum"].as_array();
+        let probes: Vec<Value> = match actions {
+            Some(actions) => actions.iter().map(|action| json!({ "action": action })).collect(),
+            None => vec![json!({})],
+        };
+        let mut effects: Vec<Effect> = Vec::new();
+        for probe in probes {
+            let effect = tool.map_or(Effect::Execute, |tool| tool.reach(&probe).effect);
+            if !effects.contains(&effect) {
+                effects.push(effect);
+            }
+        }
+        entry["effects"] = json!(effects);
+    }
+    Ok(entries)
 }
 
 fn values<T: Serialize>(entries: impl IntoIterator<Item = T>) -> Result<Vec<Value>, EngineError> {

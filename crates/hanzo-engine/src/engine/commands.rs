@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hanzo_protocol::engine::{
-    CommandOutcome, CommandRun, EngineError, EngineErrorKind, ExportFormat, Mode, Posture, ThreadConfigure,
-    ThreadExport, ThreadFork,
+    CommandOutcome, CommandPurpose, CommandRun, EngineError, EngineErrorKind, ExportFormat, Mode, Posture,
+    ThreadConfigure, ThreadExport, ThreadFork,
 };
 use hanzo_protocol::message::Effort;
 use serde::de::DeserializeOwned;
@@ -63,6 +63,11 @@ impl Inner {
         let handle = self.handle(run.thread_id)?;
         let invocation = Invocation { name: &run.name, arguments: &run.arguments };
         let text = match self.dispatch(&handle, invocation).await? {
+            Dispatch::Turn { text, .. } if run.purpose == CommandPurpose::Expand => text,
+            Dispatch::Act { action, .. } if run.purpose == CommandPurpose::Expand => {
+                let message = format!("`/{}` acts and says nothing to the agent", action.name());
+                return Err(refuse(EngineErrorKind::InvalidParams, message));
+            }
             Dispatch::Turn { text, .. } => {
                 let input = Input { text, attachments: Vec::new() };
                 return Ok(CommandOutcome::Turn(self.say(&handle, input, When::Afterwards).await?));

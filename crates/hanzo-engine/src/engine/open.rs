@@ -7,7 +7,6 @@ use hanzo_protocol::engine::{
 };
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::ThreadId;
-use hanzo_protocol::tool::ToolCaller;
 use hanzo_store::{Holder, SqliteStore, Store, ThreadChange, ThreadRecord};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -29,7 +28,7 @@ impl Inner {
             thread: id,
             workspace: &workspace,
             agent: agent.as_deref(),
-            caller: ToolCaller::Local,
+            caller: options.caller,
             options: &options,
             parent: None,
         };
@@ -63,8 +62,8 @@ impl Inner {
         let opening = Opening {
             hub: self.watched_hub(id, EventCursor::default()),
             record,
+            caller: options.caller,
             options,
-            caller: ToolCaller::Local,
             model,
             parts,
             books: ephemeral.then(|| Arc::clone(&self.parts.store)),
@@ -98,7 +97,7 @@ impl Inner {
             thread: id,
             workspace: &record.summary.workspace,
             agent: Some(&record.summary.agent),
-            caller: ToolCaller::Local,
+            caller: options.caller,
             options: &options,
             parent: record.summary.parent,
         };
@@ -124,8 +123,8 @@ impl Inner {
             hub: self.watched_hub(id, record.summary.cursor),
             budget: Arc::new(Budget::new(options.max_cost)),
             record,
+            caller: options.caller,
             options,
-            caller: ToolCaller::Local,
             model,
             parts,
             books: None,

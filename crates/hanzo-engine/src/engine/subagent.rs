@@ -6,7 +6,6 @@ use hanzo_protocol::engine::{EngineError, EngineErrorKind, ThreadOptions, Thread
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::narrowing::AllOf;
-use hanzo_protocol::tool::ToolCaller;
 use hanzo_store::{Holder, ThreadRecord};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -53,7 +52,7 @@ impl Inner {
             thread: id,
             workspace: &parent.record.summary.workspace,
             agent: Some(&agent),
-            caller: ToolCaller::Local,
+            caller: stance.caller,
             options: &options,
             parent: Some(calls.journal.thread),
         };

@@ -36,6 +36,6 @@ mod words;
 
 pub use run::Gate;
 pub use types::{
-    Answered, Asker, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace, Refusal, RuleSaver,
-    SandboxState, Target, Unclassified,
+    Answered, Asker, CallOrigin, CallWatch, Classified, GateLimits, GateParts, GateStep, Gated, Pace,
+    Refusal, RuleSaver, SandboxState, Target, Unclassified,
 };

@@ -18,13 +18,15 @@ use super::classify::classify;
 use super::consent::{Grant, Meaning, headless, is_attended, read};
 use super::edge::edge;
 use super::execute::execute;
-use super::guard::CallKey;
+use super::guard::{CallKey, Noted};
 use super::policy::{Consent, Nature, Outcome, Ruling, Standing, judge};
 use super::refused::{Refused, error_result};
 use super::state::State;
 use super::steps;
 use super::truncate::truncate;
-use super::types::{Asker, CallWatch, Classified, GateParts, GateStep, Gated, Refusal, Target};
+use super::types::{
+    Asker, CallOrigin, CallWatch, Classified, GateParts, GateStep, Gated, Pace, Refusal, Target,
+};
 use super::words::{Question, question, rules_for, way_to_allow};
 
 /// The gate of one open thread: its rules, what was granted in it, and what it has seen.
@@ -117,7 +119,7 @@ impl Gate {
                 let audit = entry(self.parts.thread, step, &call, None, &verdict);
                 let key = CallKey::new(&call.name, &serde_json::Value::Null);
                 let passed = Passed::not_run(ToolCallStatus::Failed, result, None, audit, Vec::new());
-                return self.conclude(key, Effect::Read, vec![passed]);
+                return self.conclude(step, key, Effect::Read, vec![passed]);
             }
         };
         let key = CallKey::new(&target.reach.action, &target.arguments);
@@ -126,7 +128,7 @@ impl Gate {
         if let Some(again) = self.rerun_outside(step, &call, target, key, asker, watch, &mut passed).await {
             passed.push(again);
         }
-        self.conclude(key, target.reach.effect, passed)
+        self.conclude(step, key, target.reach.effect, passed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -201,7 +203,7 @@ impl Gate {
         steps::capability(step, &self.parts.capabilities, &self.parts.remote, reach)?;
         steps::narrowed(self.parts.narrowing.as_ref(), reach)?;
         with_call(reach, arguments, &self.parts.workspace, |seen| steps::plan(step, seen))?;
-        if matches!(attempt, Attempt::First) {
+        if matches!(attempt, Attempt::First) && step.origin == CallOrigin::Agent {
             self.state().guard.check(key, reach.effect)?;
         }
         let consent = self.consent(step, call, target, asker, watch, attempt, trail).await?;
@@ -415,7 +417,7 @@ impl Gate {
     }
 
     /// Puts the attempts together, and lets the loop guard take the outcome in.
-    fn conclude(&self, key: CallKey, effect: Effect, passed: Vec<Passed>) -> Gated {
+    fn conclude(&self, step: &GateStep, key: CallKey, effect: Effect, passed: Vec<Passed>) -> Gated {
         let mut audit = Vec::with_capacity(passed.len());
         let mut notices = Vec::new();
         let mut taint = None;
@@ -430,7 +432,10 @@ impl Gate {
             unreachable!("a call is tried at least once")
         };
         result.taint = result.taint.or(taint);
-        let noted = self.state().guard.finish(key, effect, refusal, &result.output);
+        let noted = match step.origin {
+            CallOrigin::Agent => self.state().guard.finish(key, effect, refusal, &result.output),
+            CallOrigin::Face => Noted { warning: None, pace: Pace::Moving },
+        };
         if let Some(warning) = noted.warning {
             append(&mut result.output, &format!("\n\n{warning}"), self.parts.limits.output);
         }

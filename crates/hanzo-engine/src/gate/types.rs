@@ -92,10 +92,22 @@ pub struct GateStep {
     pub attendance: Attendance,
     /// Who calls.
     pub caller: ToolCaller,
+    /// What makes the call.
+    pub origin: CallOrigin,
     /// Who is responsible, for the audit, where that is known.
     pub user: Option<String>,
     /// The untrusted content this turn has seen, if any.
     pub taint: Option<Taint>,
+}
+
+/// What makes a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum CallOrigin {
+    /// A model, which may go round in circles.
+    #[default]
+    Agent,
+    /// A face, on behalf of somebody who knows what they do: the loop guard looks away.
+    Face,
 }
 
 /// A call, looked at: what it is and what it is going to reach, or why it cannot be told.

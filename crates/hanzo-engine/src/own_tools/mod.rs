@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use hanzo_protocol::engine::ThreadOptions;
 use hanzo_protocol::message::ToolSchema;
 use hanzo_protocol::narrowing::Narrowing;
-use hanzo_protocol::tool::Tool;
+use hanzo_protocol::tool::{Tool, ToolCaller};
 use hanzo_store::ThreadRecord;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
@@ -89,8 +89,12 @@ impl OwnTools {
                 config: Some(&parts.places.config),
                 project: Some((&parts.workspace, parts.trust)),
             };
-            let agents: Vec<Manifest> =
-                manifest.may_spawn.iter().filter_map(|name| catalog.get(name).ok()).collect();
+            // Whoever calls from elsewhere chooses the agent; what each may do stays within this thread's agent.
+            let agents: Vec<Manifest> = if options.caller == ToolCaller::Remote && self.depth == 0 {
+                catalog.list().0
+            } else {
+                manifest.may_spawn.iter().filter_map(|name| catalog.get(name).ok()).collect()
+            };
             if !agents.is_empty() {
                 tools.push(Arc::new(agent::AgentTool::new(
                     self.engine.clone(),

@@ -131,6 +131,7 @@ impl Actor {
                 },
             }
         };
+        self.thread.journal.flush().await;
         let hub = Arc::clone(&self.thread.journal.hub);
         // The lease goes with the thread, before anybody is told that it is free.
         drop(self);

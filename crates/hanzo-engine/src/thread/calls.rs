@@ -108,10 +108,12 @@ impl Calls {
     pub(crate) fn prepare(
         &self,
         call: &ToolCall,
+        item: Option<ItemId>,
         turn: Option<TurnId>,
         made: Timestamp,
     ) -> (Arc<LiveCall>, Classified) {
-        let classified = self.gate.classify(call);
+        let mut classified = self.gate.classify(call);
+        classified.item = item.unwrap_or(classified.item);
         let tool = classified.action().to_owned();
         let plain = tool.split_once('.').map_or(tool.as_str(), |(tool, _)| tool);
         let called_as = (plain != call.name).then(|| call.name.clone());
@@ -135,7 +137,13 @@ impl Calls {
                 duration_ms: None,
             }),
         };
+        // A face's call in a thread that is forgotten is told and audited; to keep its item would only fill the memory.
+        let keeping = match turn {
+            None if self.journal.is_forgotten() => Keeping::Audit,
+            _ => Keeping::Item,
+        };
         let live = LiveCall {
+            keeping,
             journal: Arc::clone(&self.journal),
             writable: self.writable.subscribe(),
             id: item.id,
@@ -174,8 +182,26 @@ impl Calls {
         Some((lane, Some(self.writing.acquire().await.ok()?)))
     }
 
+    /// Keeps a call that begins and tells of it.
+    pub(crate) async fn begin(&self, call: &LiveCall) -> Result<(), StoreError> {
+        match call.keeping {
+            Keeping::Item => self.journal.write(&[call.item()], Beside::default()).await,
+            Keeping::Audit => {
+                self.journal.tell(call.item(), Vec::new());
+                Ok(())
+            }
+        }
+    }
+
     /// Stores calls that are over and tells of them.
     pub(crate) async fn settle(&self, calls: &[Arc<LiveCall>]) -> Result<(), StoreError> {
+        if let [call] = calls
+            && call.keeping == Keeping::Audit
+        {
+            self.journal.tell(call.item(), call.take_audit());
+            call.state().stored = true;
+            return Ok(());
+        }
         let items: Vec<Item> = calls.iter().map(|call| call.item()).collect();
         let audit = calls.iter().flat_map(|call| call.take_audit()).collect();
         self.journal.write(&items, Beside { audit, ..Beside::default() }).await?;
@@ -186,8 +212,18 @@ impl Calls {
     }
 }
 
+/// What is kept of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// Its item and its audit entry.
+    Item,
+    /// Its audit entry.
+    Audit,
+}
+
 /// A call while it runs.
 pub(crate) struct LiveCall {
+    keeping: Keeping,
     journal: Arc<Journal>,
     writable: watch::Receiver<bool>,
     pub(crate) id: ItemId,
@@ -274,6 +310,9 @@ impl CallWatch for LiveCall {
             let mut writable = self.writable.clone();
             // The checkpoint's own end closes the channel at worst, and then nothing is to be waited for.
             let _ = writable.wait_for(|writable| *writable).await;
+            if self.keeping == Keeping::Audit {
+                return self.journal.audit(vec![audit]).await.map_err(|error| error.to_string());
+            }
             let beside = Beside { audit: vec![audit], durability: durability(reach), ..Beside::default() };
             let item = self.item();
             self.journal.update(item, beside).await.map_err(|error| error.to_string())

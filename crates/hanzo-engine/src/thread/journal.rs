@@ -7,7 +7,7 @@ use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::{ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
 use hanzo_protocol::usage::{Cost, Usage};
-use hanzo_store::{AuditEntry, Batch, Durability, Store, StoreError, StoredItem, ThreadChange};
+use hanzo_store::{AuditBuffer, AuditEntry, Batch, Durability, Store, StoreError, StoredItem, ThreadChange};
 
 use super::hub::{Held, Hub};
 
@@ -17,9 +17,16 @@ pub(crate) struct Journal {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     /// Where the audit of a thread that is forgotten is kept all the same.
-    books: Option<Arc<dyn Store>>,
+    books: Option<Books>,
     last: Mutex<Option<ItemId>>,
     turn: Mutex<Option<TurnId>>,
+}
+
+/// The audit of a thread that is forgotten.
+struct Books {
+    store: Arc<dyn Store>,
+    /// Entries of what only looked, which are written together.
+    buffer: AuditBuffer,
 }
 
 /// What is committed together with items.
@@ -40,8 +47,40 @@ impl Journal {
     /// The same journal, whose audit goes to `books` as well.
     #[must_use]
     pub(crate) fn with_books(mut self, books: Option<Arc<dyn Store>>) -> Self {
-        self.books = books;
+        self.books = books.map(|store| Books { buffer: AuditBuffer::new(Arc::clone(&store)), store });
         self
+    }
+
+    /// Whether nothing of the thread is kept but its audit.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.books.is_some()
+    }
+
+    /// Keeps audit entries at once, where nothing else is kept.
+    pub(crate) async fn audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        match &self.books {
+            Some(books) => books.store.append_audit(entries).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells of an item that is not kept; its audit entries are written with others, soon.
+    pub(crate) fn tell(&self, item: Item, audit: Vec<AuditEntry>) {
+        if let Some(books) = &self.books {
+            for entry in audit {
+                books.buffer.push(entry);
+            }
+        }
+        self.hub.emit(told(item));
+    }
+
+    /// Writes what waits to be written.
+    pub(crate) async fn flush(&self) {
+        if let Some(books) = &self.books
+            && let Err(error) = books.buffer.flush().await
+        {
+            self.notice(NoticeLevel::Error, format!("audit records could not be written: {error}"));
+        }
     }
 
     /// The running turn.
@@ -86,7 +125,7 @@ impl Journal {
     async fn commit(&self, items: Vec<StoredItem>, beside: Beside) -> Result<(), StoreError> {
         let Beside { audit, usage, visibility, durability } = beside;
         if let Some(books) = self.books.as_ref().filter(|_| !audit.is_empty()) {
-            books.append_audit(audit.clone()).await?;
+            books.store.append_audit(audit.clone()).await?;
         }
         let batch = Batch {
             items,

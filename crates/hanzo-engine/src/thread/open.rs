@@ -26,7 +26,7 @@ use super::state::{Steering, Thread, Turn};
 use crate::agents::Manifest;
 use crate::budget::Budget;
 use crate::fold::{self, ENVIRONMENT_KIND};
-use crate::gate::{Gate, GateLimits, GateParts, GateStep};
+use crate::gate::{CallOrigin, Gate, GateLimits, GateParts, GateStep};
 use crate::instructions::{self, Nested};
 use crate::own_tools::{Linked, OwnTools, Plan};
 use crate::parts::{Model, ThreadParts, refuse};
@@ -118,6 +118,7 @@ impl Opening {
             posture: record.summary.posture,
             attendance: options.attendance,
             caller,
+            origin: CallOrigin::Agent,
             user: None,
             taint: None,
         };

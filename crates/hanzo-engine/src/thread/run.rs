@@ -70,8 +70,11 @@ impl Thread {
             self.estimator.forget_last();
         }
         self.request.effort = self.effort;
-        if let Some(changed) = self.parts.tool_changes.as_ref().and_then(|changes| changes.take()) {
-            self.take_tools(changed);
+        if let Some(changes) = self.parts.tool_changes.clone() {
+            changes.settle().await;
+            if let Some(changed) = changes.take() {
+                self.take_tools(changed);
+            }
         }
         self.record_breaks().await?;
         self.fold_before_turn().await

@@ -26,7 +26,7 @@ use super::draft::Draft;
 use super::journal::{Beside, Journal};
 use super::prefix::{LastRequest, Prefix, Sent};
 use crate::budget::Budget;
-use crate::gate::GateStep;
+use crate::gate::{CallOrigin, GateStep};
 use crate::instructions::Nested;
 use crate::parts::{Model, ThreadParts};
 use crate::tokens::{Estimator, Size};
@@ -165,6 +165,7 @@ impl Thread {
                 posture: self.summary.posture,
                 attendance: self.options.attendance,
                 caller: self.caller,
+                origin: CallOrigin::Agent,
                 user: None,
                 taint: self.turn.taint,
             },

@@ -64,8 +64,12 @@ impl Steps for Thread {
         let Some(draft) = self.turn.draft.take() else { return Ok(Asked::Rests(stop)) };
         self.turn.last_words.clone_from(&draft.answer.text);
         let made = Timestamp::now();
-        let calls: Vec<Self::Call> =
-            draft.answer.calls.iter().map(|call| self.calls.prepare(call, self.turn.id, made)).collect();
+        let calls: Vec<Self::Call> = draft
+            .answer
+            .calls
+            .iter()
+            .map(|call| self.calls.prepare(call, None, self.turn.id, made))
+            .collect();
         let said = draft.items();
         let mut items = said.clone();
         items.extend(calls.iter().map(|(live, _)| live.item()));

@@ -5,6 +5,7 @@ mod agents;
 mod breaks;
 mod commands;
 mod compaction;
+mod faces;
 mod fold;
 mod folding;
 mod full_disk;

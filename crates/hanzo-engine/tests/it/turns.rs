@@ -317,7 +317,8 @@ async fn a_call_from_a_face_is_gated_kept_and_not_the_models() {
     let brain = Brain::saying(vec![done()]);
     let bench = Setup::new(brain.clone()).engine().await;
     let thread = bench.thread().await.id;
-    let request = ToolCallRequest { thread_id: thread, tool: "look".into(), arguments: json!({"n": 3}) };
+    let request =
+        ToolCallRequest { thread_id: thread, tool: "look".into(), arguments: json!({"n": 3}), item_id: None };
     let result = ask!(bench.engine, ToolCall, request).unwrap();
     assert_eq!(result.output, r#"look {"n":3}"#);
     assert_eq!(bench.calls(thread).await[0].status, ToolCallStatus::Completed);
@@ -329,7 +330,12 @@ async fn a_call_from_a_face_is_gated_kept_and_not_the_models() {
 async fn a_call_from_a_face_ends_with_the_request_or_with_an_interruption() {
     let bench = Arc::new(Setup::new(Brain::saying(vec![])).engine().await);
     let thread = bench.thread().await.id;
-    let hang = move || ToolCallRequest { thread_id: thread, tool: "hang".into(), arguments: json!({}) };
+    let hang = move || ToolCallRequest {
+        thread_id: thread,
+        tool: "hang".into(),
+        arguments: json!({}),
+        item_id: None,
+    };
     for how in ["dropped", "interrupted"] {
         let other = Arc::clone(&bench);
         let mut watch = bench.watch(thread).await;

@@ -17,6 +17,8 @@ pub struct Field {
     pub kind: FieldKind,
     /// What it is when nothing is said.
     pub default: Option<Value>,
+    /// The smallest and the largest number, or the shortest and the longest text.
+    pub bounds: (Option<f64>, Option<f64>),
 }
 
 /// What a field holds.
@@ -51,9 +53,15 @@ pub fn fields(schema: &Value) -> Vec<Field> {
             required: required.iter().any(|known| known == name.as_str()),
             kind: kind(property),
             default: property.get("default").cloned(),
+            bounds: bounds(property),
         }
     };
     properties.iter().map(field).collect()
+}
+
+fn bounds(property: &Value) -> (Option<f64>, Option<f64>) {
+    let number = |key: &str| property.get(key).and_then(Value::as_f64);
+    (number("minimum").or_else(|| number("minLength")), number("maximum").or_else(|| number("maxLength")))
 }
 
 fn kind(property: &Value) -> FieldKind {
@@ -122,7 +130,28 @@ pub fn read(field: &Field, words: &str) -> Result<Option<Value>, String> {
             some?.into()
         }
     };
+    within(field, &value)?;
     Ok(Some(value))
+}
+
+/// Whether a value keeps to the field's bounds.
+fn within(field: &Field, value: &Value) -> Result<(), String> {
+    #[expect(clippy::cast_precision_loss, reason = "nobody types a text that long")]
+    let (size, what) = match value {
+        Value::Number(number) => (number.as_f64(), "be"),
+        Value::String(text) if field.kind == FieldKind::Text => (Some(text.chars().count() as f64), "have"),
+        _ => return Ok(()),
+    };
+    let unit = if what == "have" { " letters" } else { "" };
+    match (size, field.bounds) {
+        (Some(size), (Some(least), _)) if size < least => {
+            Err(format!("this is to {what} at least {least}{unit}"))
+        }
+        (Some(size), (_, Some(most))) if size > most => {
+            Err(format!("this is to {what} at most {most}{unit}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `content` with the defaults of the form for what it does not say.
@@ -146,7 +175,8 @@ mod tests {
     fn a_form_is_read_field_by_field() {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "title": "Name", "description": "yours"},
-            "age": {"type": "integer", "default": 30},
+            "age": {"type": "integer", "default": 30, "minimum": 18, "maximum": 99},
+            "code": {"type": "string", "minLength": 2, "maxLength": 3},
             "sure": {"type": "boolean"},
             "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
             "sizes": {"type": "array", "items": {"anyOf": [{"const": "s", "title": "Small"}, {"const": "l"}]}},
@@ -159,6 +189,10 @@ mod tests {
         assert_eq!(said("name", " Ada "), Ok(Some(json!("Ada"))));
         assert!(said("name", "").is_err() && said("age", "old").is_err() && said("sure", "maybe").is_err());
         assert_eq!(said("age", ""), Ok(Some(json!(30))));
+        assert_eq!(said("age", "17"), Err("this is to be at least 18".to_owned()));
+        assert!(said("age", "100").is_err() && said("age", "18").is_ok());
+        assert_eq!(said("code", "äöüß"), Err("this is to have at most 3 letters".to_owned()));
+        assert!(said("code", "a").is_err() && said("code", "äöü").is_ok());
         assert_eq!(said("sure", "Yes"), Ok(Some(json!(true))));
         assert_eq!(said("colour", "Green"), Ok(Some(json!("g"))));
         assert!(said("colour", "Blue").is_err());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hanzo_protocol::primitives::FileUri;
 use hanzo_protocol::spawn::Spawner;
@@ -336,6 +336,16 @@ impl Manager {
         for server in &self.servers {
             server.settled().await;
         }
+    }
+
+    /// Waits, until `deadline` at the latest, for the lists of servers of which nothing is known from an earlier run.
+    pub async fn first_lists(&self, deadline: Instant) {
+        let all = async {
+            for server in self.servers.iter().filter(|server| server.listing().is_none()) {
+                server.settled().await;
+            }
+        };
+        let _ = tokio::time::timeout_at(deadline.into(), all).await;
     }
 
     /// Done when something about a server is other than when this was called.

@@ -23,7 +23,7 @@ pub mod schema;
 mod server;
 pub mod text;
 mod tool;
-mod transport;
+pub(crate) mod transport;
 
 pub use config::{
     Reachable, RemoteConfig, SecretText, ServerConfig, ServerTrust, StdioConfig, TransportConfig,

@@ -3,5 +3,10 @@
 #![expect(clippy::print_stderr, reason = "a test that did not run says so")]
 
 mod client;
+mod manifest;
 mod names;
+mod server;
+mod server_engine;
+mod server_framing;
+mod server_hip10;
 mod vectors;

@@ -244,8 +244,9 @@ pub(crate) fn protect(setup: &Setup) -> Result<(), StepError> {
             }
             found.push(at.clone());
         }
-        // The deepest part that exists is the path itself or the placeholder for what is missing.
-        let Some(deepest) = found.pop() else {
+        // The deepest part that exists is the path itself or the placeholder for what is missing. A root of its own name is one that
+        // may be seen and not written.
+        let Some(deepest) = found.pop().or_else(|| (path == root).then(|| root.to_path_buf())) else {
             let error = io::Error::from_raw_os_error(libc::ENOENT);
             return Err(error).step(|| format!("protect `{}`: its placeholder is gone", path.display()));
         };

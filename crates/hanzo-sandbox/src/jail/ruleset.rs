@@ -56,7 +56,7 @@ pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<OwnedFd> {
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
         (&mut created).add_rule(PathBeneath::new(fd, access)).map_err(other).map(drop)
     };
-    for root in &setup.roots {
+    for root in setup.roots.iter().filter(|root| !setup.protected.iter().any(|it| it.path == **root)) {
         allow(root, write)?;
     }
     let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;

@@ -316,8 +316,14 @@ impl App {
 
     fn run_shell(&mut self, command: String, commands: &mut Vec<Command>) {
         let arguments = json!({"action": "exec", "command": command});
-        let call =
-            |thread_id| Request::ToolCall(ToolCallRequest { thread_id, tool: "proc".to_owned(), arguments });
+        let call = |thread_id| {
+            Request::ToolCall(ToolCallRequest {
+                thread_id,
+                tool: "proc".to_owned(),
+                arguments,
+                item_id: None,
+            })
+        };
         if self.call(Asked::Shell(command.clone()), call, commands) {
             self.shell += 1;
             self.own_commands.push(command);

@@ -1,7 +1,8 @@
 //! Slash commands: what the engine's registry lists, done here or passed on.
 
 use hanzo_protocol::engine::{
-    CommandRun, ExportFormat, List, ListKind, Mode, Posture, Request, ThreadExport, ThreadFork,
+    CommandPurpose, CommandRun, ExportFormat, List, ListKind, Mode, Posture, Request, ThreadExport,
+    ThreadFork,
 };
 use hanzo_protocol::item::NoticeLevel;
 
@@ -77,6 +78,7 @@ impl App {
                 thread_id,
                 name: name.to_owned(),
                 arguments: arguments.to_owned(),
+                purpose: CommandPurpose::Run,
             })
         };
         self.call(Asked::Command(name.to_owned()), run, commands);

@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 
 use crate::capability::Capabilities;
 use crate::gate::{
-    Answered, Asker, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated, RuleSaver, SandboxState,
+    Answered, Asker, CallOrigin, CallWatch, Gate, GateLimits, GateParts, GateStep, Gated, RuleSaver,
+    SandboxState,
 };
 
 /// A tool that reaches what its arguments say and counts how often it ran.
@@ -259,6 +260,7 @@ impl World {
                 posture: Posture::Ask,
                 attendance: Attendance::Attended,
                 caller: ToolCaller::Local,
+                origin: CallOrigin::Agent,
                 user: Some("ada".into()),
                 taint: None,
             },

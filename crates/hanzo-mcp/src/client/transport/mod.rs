@@ -24,7 +24,7 @@ use super::handler::{Handler, Shared};
 use super::host::LogSink;
 use super::text::clean;
 
-pub(crate) use stdio::{Tail, last_words};
+pub(crate) use stdio::{Tail, last_words, reader, writer};
 
 /// Takes messages to a server.
 type Out = Pin<Box<dyn Sink<ClientJsonRpcMessage, Error = io::Error> + Send>>;

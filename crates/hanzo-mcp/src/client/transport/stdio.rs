@@ -137,13 +137,15 @@ async fn listen(mut errors: pipe::Receiver, tail: Arc<Tail>, log: Option<Arc<dyn
     tail.ended.cancel();
 }
 
-fn reader(file: File) -> io::Result<pipe::Receiver> {
+/// The reading end of a process's stream.
+pub(crate) fn reader(file: File) -> io::Result<pipe::Receiver> {
     nonblocking(&file)?;
     // Unchecked, because what a spawner hands out is read like a pipe and need not be one.
     pipe::Receiver::from_file_unchecked(file)
 }
 
-fn writer(file: File) -> io::Result<pipe::Sender> {
+/// The writing end of a process's stream.
+pub(crate) fn writer(file: File) -> io::Result<pipe::Sender> {
     nonblocking(&file)?;
     pipe::Sender::from_file_unchecked(file)
 }

@@ -1,7 +1,7 @@
 //! Servers at an address.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -143,6 +143,67 @@ async fn streamable_http_keeps_its_session_and_sends_its_headers() {
     let refused = one(nobody).await;
     let why = refused.status()[0].error.clone().unwrap();
     assert!(why.contains("wants a login") && why.contains("hint:"), "{why}");
+}
+
+/// A server that ends its stream in the middle of a call is asked for the rest, from the last event on (resumption).
+#[tokio::test]
+async fn a_stream_that_breaks_is_taken_up_where_it_broke() {
+    let resumed = Arc::new(Mutex::new(Vec::<String>::new()));
+    let seen = Arc::clone(&resumed);
+    let pending = Arc::new(Mutex::new(None::<Value>));
+    let url = serve(move |request| {
+        let (seen, pending) = (Arc::clone(&seen), Arc::clone(&pending));
+        async move {
+            let stream = "mcp-session-id: s-1\r\ncontent-type: text/event-stream\r\n";
+            if request.line.starts_with("GET") {
+                let Some(last) = request.header("last-event-id").map(str::to_owned) else {
+                    return reply("405 Method Not Allowed", "", "");
+                };
+                let step = {
+                    let mut seen = seen.lock().unwrap();
+                    seen.push(last.clone());
+                    seen.len()
+                };
+                assert_eq!(request.header("mcp-session-id"), Some("s-1"));
+                // The first time it breaks again.
+                if step == 1 {
+                    return reply("200 OK", stream, "id: e-2\nretry: 10\ndata:\n\n");
+                }
+                let answered = pending.lock().unwrap().take().map(|message| answer(&message).unwrap());
+                return reply(
+                    "200 OK",
+                    stream,
+                    &format!("id: e-3\ndata: {}\n\n", answered.unwrap_or_default()),
+                );
+            }
+            if !request.line.starts_with("POST") {
+                return reply("200 OK", "", "");
+            }
+            let message: Value = serde_json::from_slice(&request.body).unwrap();
+            match message["method"].as_str().unwrap_or_default() {
+                "initialize" => {
+                    let json = "mcp-session-id: s-1\r\ncontent-type: application/json\r\n";
+                    reply("200 OK", json, &answer(&message).unwrap().to_string())
+                }
+                "tools/call" => {
+                    *pending.lock().unwrap() = Some(message);
+                    reply("200 OK", stream, "id: e-1\nretry: 10\ndata:\n\n")
+                }
+                _ => match answer(&message) {
+                    Some(answer) => {
+                        reply("200 OK", "content-type: application/json\r\n", &answer.to_string())
+                    }
+                    None => reply("202 Accepted", "", ""),
+                },
+            }
+        }
+    })
+    .await;
+    let manager = one(http(&url)).await;
+    assert_eq!(phase(&manager, "r"), Phase::Connected, "{:?}", manager.status());
+    let done = call(&manager, "mcp__r__echo", json!({"text": "in the end"})).await;
+    assert_eq!(done.output, "in the end", "{done:?}");
+    assert_eq!(*resumed.lock().unwrap(), ["e-1", "e-2"]);
 }
 
 #[tokio::test]

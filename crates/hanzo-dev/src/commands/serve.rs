@@ -1,0 +1,80 @@
+//! `hanzo-dev mcp` and `hanzo-mcp serve`: our tools and agents for other programs.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use hanzo_config::LoadInputs;
+use hanzo_mcp::server::http::{self, HttpOptions};
+use hanzo_mcp::server::{Server, ServerOptions, stdio};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{Global, ServeArgs};
+use crate::commands::settings;
+use crate::exit::{Exit, Failure};
+use crate::output::Printer;
+use crate::root::models::ModelNeed;
+use crate::root::{self, Keep, Root, RootOptions, mcp, signals};
+
+/// What HTTP clients have to show.
+const TOKEN: &str = "HANZO_MCP_TOKEN";
+
+/// Serves until the client is gone or the process is asked to stop. Standard output belongs to the protocol alone.
+pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
+    root::block_on(async {
+        let inputs = settings::inputs(global, settings::trust(false))?;
+        let options = options(&inputs, &root::data_dir(&inputs)?, args);
+        let http = HttpOptions {
+            hosts: args.hosts.clone(),
+            origins: args.origins.clone(),
+            token: inputs.environment.get(TOKEN).filter(|token| !token.is_empty()).map(str::to_owned),
+        };
+        let wanted =
+            RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
+        let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
+        if args.with_servers {
+            root.offer_servers();
+        }
+        for notice in &root.notices {
+            printer.warning(notice);
+        }
+        let server = Server::new(root.shared_client(), options);
+        let mut stop = signals::stop(None)?;
+        let exit = match args.http {
+            None => tokio::select! {
+                () = stdio::serve(server) => Exit::Ok,
+                exit = &mut stop => exit,
+            },
+            Some(address) => {
+                let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
+                let listener = http::bind(address, &http).await.map_err(|error| failed(&error))?;
+                printer.note(&format!("serving MCP at http://{}/mcp", listener.local_addr()?));
+                let end = CancellationToken::new();
+                let connect = move || server.connection();
+                let serving = http::serve(listener, connect, http, end.clone());
+                tokio::pin!(serving);
+                tokio::select! {
+                    done = &mut serving => {
+                        done?;
+                        Exit::Ok
+                    }
+                    exit = &mut stop => {
+                        end.cancel();
+                        exit
+                    }
+                }
+            }
+        };
+        root.close().await;
+        Ok(exit.into())
+    })
+}
+
+fn options(inputs: &LoadInputs, data: &Path, args: &ServeArgs) -> ServerOptions {
+    let mut options = ServerOptions::new(&inputs.workspace_root);
+    options.agent.clone_from(&args.agent);
+    options.posture = args.posture.map(Into::into);
+    options.depth = mcp::depth(&inputs.environment);
+    options.contexts = Some(data.join("contexts"));
+    env!("HANZO_DEV_VERSION").clone_into(&mut options.version);
+    options
+}

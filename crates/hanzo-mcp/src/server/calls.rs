@@ -1,0 +1,239 @@
+//! `tools/call`: one call through the engine's gate, with what happens to it on the way.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hanzo_protocol::BoxFuture;
+use hanzo_protocol::engine::{
+    EngineClient, EngineError, EngineErrorKind, Request, Response, ToolCallRequest,
+};
+use hanzo_protocol::ids::{ItemId, ThreadId};
+use hanzo_protocol::tool::ToolResult;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolResponse, ElicitRequest, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+    ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+
+use super::connection::{Happening, Happenings, Runs, Thread, unexpected};
+use super::consent::{Asked, Asking, result_of};
+use super::listing::result;
+
+/// How many calls wait for a client's second request, and for how long.
+const MOST_PARKED: usize = 64;
+const PARKED_FOR: Duration = Duration::from_mins(10);
+/// The most text of a progress notification.
+const SHOWN: usize = 2_000;
+/// The name under which consent is asked for in a result.
+const INPUT: &str = "consent";
+
+/// What is to be called.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    pub(super) runs: Runs,
+}
+
+/// A call under way.
+struct Running {
+    wanted: Wanted,
+    call: BoxFuture<'static, Result<ToolResult, EngineError>>,
+    happenings: Option<Happenings>,
+}
+
+/// Calls that wait for their client to call again with an answer.
+#[derive(Default)]
+pub(super) struct Parked(Mutex<HashMap<String, (Instant, Running, Asked)>>);
+
+impl Parked {
+    fn park(&self, running: Running, asked: Asked) -> Result<String, ErrorData> {
+        let key = random_key()?;
+        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        parked.retain(|_, (since, _, _)| since.elapsed() < PARKED_FOR);
+        if parked.len() >= MOST_PARKED {
+            return Err(ErrorData::internal_error("too many calls wait for an answer", None));
+        }
+        parked.insert(key.clone(), (Instant::now(), running, asked));
+        Ok(key)
+    }
+
+    fn take(&self, key: &str, wanted: &Wanted) -> Option<(Running, Asked)> {
+        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The answer was given for this call and for no other.
+        parked
+            .get(key)
+            .filter(|(since, running, _)| since.elapsed() < PARKED_FOR && running.wanted == *wanted)?;
+        parked.remove(key).map(|(_, running, asked)| (running, asked))
+    }
+}
+
+/// Nobody can guess it, so whoever has it is who it was given to.
+fn random_key() -> Result<String, ErrorData> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| ErrorData::internal_error(format!("no random number: {error}"), None))?;
+    let mut key = String::new();
+    for byte in bytes {
+        let _ = write!(key, "{byte:02x}");
+    }
+    Ok(key)
+}
+
+/// Starts a call and drives it.
+pub(super) async fn call(
+    thread: &Arc<Thread>,
+    engine: &Arc<dyn EngineClient>,
+    parked: &Parked,
+    wanted: Wanted,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let asking = Asking::of(context);
+    let item = ItemId::new();
+    let happenings = if asking != Asking::No || context.meta.get_progress_token().is_some() {
+        Some(thread.watch(item, wanted.runs).await)
+    } else {
+        None
+    };
+    let call = begin(Arc::clone(engine), thread.id, &wanted, happenings.as_ref().map(|_| item));
+    drive(Running { wanted, call, happenings }, engine, parked, asking, context).await
+}
+
+/// Goes on with a call whose client was asked something and answers.
+pub(super) async fn go_on(
+    key: &str,
+    responses: Option<&InputResponses>,
+    engine: &Arc<dyn EngineClient>,
+    parked: &Parked,
+    wanted: &Wanted,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let Some((running, asked)) = parked.take(key, wanted) else {
+        return Err(ErrorData::invalid_params("no call with this request state waits for an answer", None));
+    };
+    let Some(answer) = responses.and_then(|responses| responses.get(INPUT)) else {
+        // Without an answer it is asked again.
+        return ask_by_result(running, asked, parked);
+    };
+    engine.call(asked.answered(result_of(answer).as_ref())).await.map_err(|error| failed(&error))?;
+    drive(running, engine, parked, Asking::of(context), context).await
+}
+
+fn begin(
+    engine: Arc<dyn EngineClient>,
+    thread_id: ThreadId,
+    wanted: &Wanted,
+    item_id: Option<ItemId>,
+) -> BoxFuture<'static, Result<ToolResult, EngineError>> {
+    let request = ToolCallRequest {
+        thread_id,
+        tool: wanted.tool.clone(),
+        arguments: wanted.arguments.clone(),
+        item_id,
+    };
+    Box::pin(async move {
+        match engine.call(Request::ToolCall(request)).await? {
+            Response::ToolCall(result) => Ok(result),
+            _ => Err(unexpected()),
+        }
+    })
+}
+
+/// Waits for a call's end. Dropping it, or the client's cancelling it, interrupts the call.
+async fn drive(
+    mut running: Running,
+    engine: &Arc<dyn EngineClient>,
+    parked: &Parked,
+    asking: Asking,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let token = context.meta.get_progress_token();
+    let mut shown = 0_u32;
+    let mut open: Option<BoxFuture<'_, ()>> = None;
+    loop {
+        let happening = async {
+            match running.happenings.as_mut() {
+                Some(happenings) => happenings.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let answering = async {
+            match open.as_mut() {
+                Some(answering) => answering.await,
+                None => std::future::pending().await,
+            }
+        };
+        let asked = tokio::select! {
+            biased;
+            done = &mut running.call => return result(&done.map_err(|error| failed(&error))?).map(Into::into),
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = answering => {
+                open = None;
+                continue;
+            }
+            happening = happening => match happening {
+                Happening::Output(text) => {
+                    if let Some(token) = &token {
+                        shown += 1;
+                        progress(context, token, shown, &text).await;
+                    }
+                    continue;
+                }
+                Happening::Approval(approval) => Asked::Approval(approval),
+                Happening::Question(question) => Asked::Question(question),
+            },
+        };
+        match asking {
+            Asking::ByResult => return ask_by_result(running, asked, parked),
+            _ => open = Some(ask_by_request(engine, asked, context)),
+        }
+    }
+}
+
+/// Asks by a result. The call waits; it goes on with the client's next request.
+fn ask_by_result(running: Running, asked: Asked, parked: &Parked) -> Result<CallToolResponse, ErrorData> {
+    let form = asked
+        .form()
+        .ok_or_else(|| ErrorData::internal_error("the question cannot be put as a form", None))?;
+    let requests =
+        InputRequests::from([(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))]);
+    let key = parked.park(running, asked)?;
+    Ok(InputRequiredResult::new(Some(requests), Some(key)).into())
+}
+
+fn ask_by_request<'a>(
+    engine: &'a Arc<dyn EngineClient>,
+    asked: Asked,
+    context: &'a RequestContext<RoleServer>,
+) -> BoxFuture<'a, ()> {
+    Box::pin(async move {
+        let result = match asked.form() {
+            Some(form) => context.peer.create_elicitation(form).await.ok(),
+            None => None,
+        };
+        // Somebody else may have answered first, and then there is nothing to tell.
+        let _ = engine.call(asked.answered(result.as_ref())).await;
+    })
+}
+
+async fn progress(context: &RequestContext<RoleServer>, token: &ProgressToken, count: u32, text: &str) {
+    let end = text.trim_end();
+    let message = &end[end.ceil_char_boundary(end.len().saturating_sub(SHOWN))..];
+    let shown = ProgressNotificationParam::new(token.clone(), f64::from(count)).with_message(message);
+    // A client that is gone is found out by whoever reads from it.
+    let _ = context.peer.notify_progress(shown).await;
+}
+
+/// An engine's error as the protocol has it.
+pub(super) fn failed(error: &EngineError) -> ErrorData {
+    match error.kind {
+        EngineErrorKind::NotFound | EngineErrorKind::InvalidParams => {
+            ErrorData::invalid_params(error.message.clone(), None)
+        }
+        _ => ErrorData::internal_error(error.message.clone(), None),
+    }
+}

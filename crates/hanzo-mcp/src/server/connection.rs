@@ -1,0 +1,266 @@
+//! What a client is connected to: threads of its own in the engine, begun when they are needed and forgotten when it leaves.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt as _;
+use hanzo_protocol::engine::{
+    Attendance, EngineClient, EngineError, EngineErrorKind, List, ListKind, Posture, Request, Response,
+    ThreadAt, ThreadOptions, ThreadStart,
+};
+use hanzo_protocol::event::{EventContent, EventCursor};
+use hanzo_protocol::ids::{ItemId, ThreadId};
+use hanzo_protocol::item::{Approval, Question};
+use hanzo_protocol::tool::ToolCaller;
+use serde_json::Value;
+use tokio::sync::{OnceCell, mpsc};
+use tokio::task::AbortHandle;
+
+/// What every client of a server is bound to.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The directory its calls work in.
+    pub workspace: PathBuf,
+    /// The agent whose capabilities bound it; the default one when absent.
+    pub agent: Option<String>,
+    /// What to do about calls no rule speaks of; as configured when absent.
+    pub posture: Option<Posture>,
+    /// How many agents are above this server, when one of them started it.
+    pub depth: u32,
+    /// The version to tell clients.
+    pub version: String,
+    /// Where contexts are kept; they are forgotten with the server when absent.
+    pub contexts: Option<PathBuf>,
+}
+
+impl ServerOptions {
+    /// A server for `workspace`, everything else as usual.
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            agent: None,
+            posture: None,
+            depth: 0,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            contexts: None,
+        }
+    }
+}
+
+/// The threads of one client. Those who can be asked and those who cannot differ in how consent is got, so there are two, and
+/// either only when it is needed.
+pub(super) struct Connection {
+    pub(super) engine: Arc<dyn EngineClient>,
+    options: Arc<ServerOptions>,
+    attended: OnceCell<Arc<Thread>>,
+    headless: OnceCell<Arc<Thread>>,
+}
+
+impl Connection {
+    pub(super) fn new(engine: Arc<dyn EngineClient>, options: Arc<ServerOptions>) -> Self {
+        Self { engine, options, attended: OnceCell::new(), headless: OnceCell::new() }
+    }
+
+    /// The thread in which `attendance` holds.
+    pub(super) async fn thread(&self, attendance: Attendance) -> Result<&Arc<Thread>, EngineError> {
+        let cell = match attendance {
+            Attendance::Attended => &self.attended,
+            Attendance::Headless => &self.headless,
+        };
+        cell.get_or_try_init(|| self.start(attendance)).await
+    }
+
+    /// Any thread, for what does not depend on it.
+    pub(super) async fn any_thread(&self) -> Result<&Arc<Thread>, EngineError> {
+        match self.attended.get() {
+            Some(thread) => Ok(thread),
+            None => self.thread(Attendance::Headless).await,
+        }
+    }
+
+    async fn start(&self, attendance: Attendance) -> Result<Arc<Thread>, EngineError> {
+        let options = ThreadOptions {
+            attendance,
+            posture: self.options.posture,
+            caller: ToolCaller::Remote,
+            ..ThreadOptions::default()
+        };
+        let start = ThreadStart {
+            workspace: self.options.workspace.clone(),
+            agent: self.options.agent.clone(),
+            ephemeral: true,
+            options,
+        };
+        match self.engine.call(Request::ThreadStart(start)).await? {
+            Response::ThreadStart(summary) => Ok(Arc::new(Thread {
+                id: summary.id,
+                workspace: summary.workspace,
+                cursor: summary.cursor,
+                engine: Arc::clone(&self.engine),
+                watch: OnceCell::new(),
+            })),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// A listing of the engine.
+    pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Value>, EngineError> {
+        let thread_id = Some(self.any_thread().await?.id);
+        match self.engine.call(Request::List(List { kind, thread_id })).await? {
+            Response::List(listed) => Ok(listed.entries),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+/// An engine that answers another question than the one it was asked.
+pub(super) fn unexpected() -> EngineError {
+    EngineError { kind: EngineErrorKind::Closed, message: "the engine answered another question".to_owned() }
+}
+
+/// A thread of a client. It is forgotten with the client.
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    pub(super) workspace: PathBuf,
+    cursor: EventCursor,
+    engine: Arc<dyn EngineClient>,
+    watch: OnceCell<Watch>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // Without a runtime the engine has ended, and the thread with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let engine = Arc::clone(&self.engine);
+            let thread_id = self.id;
+            runtime.spawn(async move { engine.call(Request::ThreadDelete(ThreadAt { thread_id })).await });
+        }
+    }
+}
+
+/// Something that happens to a call while it runs.
+#[derive(Debug)]
+pub(super) enum Happening {
+    /// It wrote something.
+    Output(String),
+    /// It needs consent.
+    Approval(Box<Approval>),
+    /// It asks the user something.
+    Question(Question),
+}
+
+/// How many happenings wait for whoever drives the call. Output takes only half of it, for there may be more than anybody reads; the
+/// rest is for questions, of which a call has one at a time.
+const HAPPENINGS: usize = 64;
+
+#[derive(Default)]
+struct Calls {
+    own: HashMap<ItemId, mpsc::Sender<Happening>>,
+    /// Calls that run an agent: what its subagents' calls need comes under ids nobody here knows.
+    agents: Vec<ItemId>,
+}
+
+/// Hands what happens in a thread to the calls it happens to.
+struct Watch {
+    calls: Arc<Mutex<Calls>>,
+    task: AbortHandle,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What happens to one call.
+pub(super) struct Happenings {
+    item: ItemId,
+    calls: Arc<Mutex<Calls>>,
+    next: mpsc::Receiver<Happening>,
+}
+
+impl Happenings {
+    /// The next thing that happens; waits for ever when nothing does.
+    pub(super) async fn next(&mut self) -> Happening {
+        match self.next.recv().await {
+            Some(happening) => happening,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Happenings {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.calls);
+        calls.own.remove(&self.item);
+        calls.agents.retain(|agent| *agent != self.item);
+    }
+}
+
+/// What a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// A tool.
+    Tool,
+    /// An agent.
+    Agent,
+}
+
+impl Thread {
+    /// Watches the call whose item is to be `item`, from before it begins.
+    pub(super) async fn watch(&self, item: ItemId, runs: Runs) -> Happenings {
+        let watch = self.watch.get_or_init(|| async { self.start_watching() }).await;
+        let (sender, next) = mpsc::channel(HAPPENINGS);
+        let mut calls = lock(&watch.calls);
+        calls.own.insert(item, sender);
+        if runs == Runs::Agent {
+            calls.agents.push(item);
+        }
+        drop(calls);
+        Happenings { item, calls: Arc::clone(&watch.calls), next }
+    }
+
+    fn start_watching(&self) -> Watch {
+        let calls = Arc::<Mutex<Calls>>::default();
+        let known = Arc::clone(&calls);
+        let engine = Arc::clone(&self.engine);
+        let (id, cursor) = (self.id, self.cursor);
+        let task = tokio::spawn(async move {
+            let mut events = engine.subscribe(id, cursor);
+            while let Some(event) = events.next().await {
+                route(&known, event.content);
+            }
+        });
+        Watch { calls, task: task.abort_handle() }
+    }
+}
+
+fn route(calls: &Mutex<Calls>, content: EventContent) {
+    let calls = lock(calls);
+    match content {
+        EventContent::ItemDelta { item_id, delta } => {
+            if let Some(call) = calls.own.get(&item_id)
+                && call.capacity() > HAPPENINGS / 2
+            {
+                let _ = call.try_send(Happening::Output(delta));
+            }
+        }
+        EventContent::ApprovalRequested { approval } => {
+            let agent = || calls.agents.last().and_then(|agent| calls.own.get(agent));
+            if let Some(call) = calls.own.get(&approval.item_id).or_else(agent) {
+                let _ = call.try_send(Happening::Approval(Box::new(approval)));
+            }
+        }
+        EventContent::QuestionAsked { question } => {
+            if let Some(call) = calls.agents.last().and_then(|agent| calls.own.get(agent)) {
+                let _ = call.try_send(Happening::Question(question));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
