@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Bases, Checked, Plan};
-use super::transaction::{self, Lock, Op, Refused};
+use super::transaction::{self, Lock, Op};
 use super::{journal, shape, text};
 use crate::contract::{Action, Answer, Call, Target, place};
 use crate::patch::{self, ChangeKind, Edit, FileChange};
@@ -174,11 +174,8 @@ impl Action for ApplyPatch {
                         .block_on(host.blobs.put(&old.bytes))
                         .map_err(|fault| ToolError::new(ErrorCode::Io, fault.to_string()))?;
                 }
-                match transaction::commit(host, &lock, &plan.ops, cancelled) {
-                    Ok(()) => Ok(Ok(plan)),
-                    Err(Refused::Stale(op)) => Ok(Err(plan.into_stale(host, op))),
-                    Err(Refused::Failed(error)) => Err(error),
-                }
+                transaction::commit(host, &lock, &plan.ops, cancelled)?;
+                Ok(Ok(plan))
             })
             .await?;
         let plan = match done {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::apply_patch::{ApplyPatchInput, ChangedFile, Happened, Wanted, WantedKind};
 use super::text::{self, Decoded};
-use super::transaction::{Content, LARGE, Op};
+use super::transaction::{Content, Op, beside};
 use super::{diff_text, read, shape};
 use crate::contract::{BaseHashes, Call, place};
 use crate::host::Host;
@@ -176,30 +176,20 @@ impl Plan {
             )
             .with_details(json!({"uri": place::uri(&existing.real), "expected": null})));
         };
-        let claimed = expected.parse::<ContentHash>().ok();
-        let (hash, outcome) = match claimed {
-            // Of a large file the hash is worked out while the new content is on its way to the disk.
-            Some(claimed) if existing.bytes.len() >= LARGE => {
-                let outcome = outcome(host, &existing, change, encoding);
-                let hash = if outcome.is_ok() { None } else { Some(ContentHash::of(&existing.bytes)) };
-                (hash.ok_or(claimed), outcome)
-            }
-            _ => (Ok(ContentHash::of(&existing.bytes)), outcome(host, &existing, change, encoding)),
-        };
-        if let Ok(actual) = &hash
-            && expected != actual.as_str()
-        {
-            let (Existing { real, name, bytes, .. }, actual) = (existing, actual.clone());
-            return Ok(Checked::Stale(Stale { real, name, expected, actual, content: bytes }));
+        let (hash, outcome) = beside(
+            existing.bytes.len(),
+            || ContentHash::of(&existing.bytes),
+            || outcome(host, &existing, change, encoding),
+        );
+        if expected != hash.as_str() {
+            let Existing { real, name, bytes, .. } = existing;
+            return Ok(Checked::Stale(Stale { real, name, expected, actual: hash, content: bytes }));
         }
         let Outcome { new, target, diff } = outcome?;
         self.diff.push_str(&diff);
         let Existing { real, bytes, mode, .. } = existing;
         let uri = place::uri(&real);
-        let (old_hash, old) = match hash {
-            Ok(hash) => (Some(hash.clone()), Content::hashed(bytes, hash)),
-            Err(claimed) => (Some(claimed.clone()), Content::claimed(bytes, claimed)),
-        };
+        let (old_hash, old) = (Some(hash.clone()), Content::hashed(bytes, hash));
         // The name that was given: of a link it is the link that goes.
         let given = shape::absolute(host, &path);
         let (file, op) = match (new.map(Content::new), target) {
@@ -246,19 +236,6 @@ impl Plan {
         self.files.push(Planned { file, op: Some(self.ops.len()) });
         self.ops.push(Op::Create { path: real, new: Content::new(text.as_bytes().to_vec()), mode });
         Ok(())
-    }
-
-    /// What is wrong about the operation whose file is not what it was claimed to be.
-    pub(super) fn into_stale(mut self, host: &Host, op: usize) -> Stale {
-        let op = self.ops.swap_remove(op);
-        let real = op.path().to_owned();
-        let name = super::diff_name(host, &real);
-        let (Op::Replace { old, .. } | Op::Delete { old, .. }) = op else {
-            unreachable!("a new file has no old content");
-        };
-        let expected = old.claim().map_or_else(String::new, ToString::to_string);
-        let actual = old.hash().clone();
-        Stale { real, name, expected, actual, content: old.bytes }
     }
 
     /// The files with their new hashes, and the new contents.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::list::EntryKind;
-use super::transaction::{self, Content, Lock, Op, Refused};
+use super::transaction::{self, Content, Lock, Op};
 use super::{journal, read};
 use crate::contract::{Action, Answer, BaseHashes, Call, Cancelled, Target, place};
 use crate::host::Host;
@@ -142,10 +142,7 @@ fn write(
         Err(error) => return Err(fail(error)),
     };
     let ops = [op];
-    transaction::commit(host, &lock, &ops, cancelled).map_err(|refused| match refused {
-        Refused::Failed(error) => error,
-        Refused::Stale(_) => unreachable!("every hash is known here"),
-    })?;
+    transaction::commit(host, &lock, &ops, cancelled)?;
     let real = host.workspace.stat(path).map(|there| there.location).map_err(fail)?;
     let [Op::Replace { new, .. } | Op::Create { new, .. }] = ops else { unreachable!("it is one of these") };
     Ok((real, new))

@@ -49,32 +49,16 @@ pub(crate) enum Op {
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     hash: OnceLock<ContentHash>,
-    /// The hash somebody believes it to have, when that is still to be checked.
-    claimed: Option<ContentHash>,
 }
 
 impl Content {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, hash: OnceLock::new(), claimed: None }
-    }
-
-    /// With a hash that [`commit`] checks before anything changes: for large files, where the disk leaves time for it.
-    pub(crate) fn claimed(bytes: Vec<u8>, claimed: ContentHash) -> Self {
-        Self { bytes, hash: OnceLock::new(), claimed: Some(claimed) }
-    }
-
-    /// The hash it was claimed to have, if that was left to be checked.
-    pub(crate) fn claim(&self) -> Option<&ContentHash> {
-        self.claimed.as_ref()
-    }
-
-    fn is_as_claimed(&self) -> bool {
-        self.claimed.as_ref().is_none_or(|claimed| claimed == self.hash())
+        Self { bytes, hash: OnceLock::new() }
     }
 
     /// With the hash that is known already.
     pub(crate) fn hashed(bytes: Vec<u8>, hash: ContentHash) -> Self {
-        Self { bytes, hash: hash.into(), claimed: None }
+        Self { bytes, hash: hash.into() }
     }
 
     pub(crate) fn hash(&self) -> &ContentHash {
@@ -83,10 +67,14 @@ impl Content {
 }
 
 /// From this many bytes on, hashing takes longer than starting a thread for it by far.
-pub(super) const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 20;
 
 /// Does both, at once when they are about many bytes.
-fn beside<A: Send, B>(size: usize, other: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+pub(super) fn beside<A: Send, B>(
+    size: usize,
+    other: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
     if size < LARGE {
         return (other(), here());
     }
@@ -179,23 +167,8 @@ pub(super) enum Crash {
     AfterApplying(usize),
 }
 
-/// Why nothing was changed.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// It could not be done.
-    Failed(ToolError),
-    /// The old content of this operation does not have the hash it was claimed to have.
-    Stale(usize),
-}
-
-impl From<ToolError> for Refused {
-    fn from(error: ToolError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// Carries out all operations or none.
-pub(crate) fn commit(host: &Host, lock: &Lock, ops: &[Op], cancelled: &Cancelled) -> Result<(), Refused> {
+pub(crate) fn commit(host: &Host, lock: &Lock, ops: &[Op], cancelled: &Cancelled) -> Result<(), ToolError> {
     commit_until(host, lock, ops, cancelled, Crash::Never)
 }
 
@@ -205,7 +178,7 @@ pub(super) fn commit_until(
     ops: &[Op],
     cancelled: &Cancelled,
     crash: Crash,
-) -> Result<(), Refused> {
+) -> Result<(), ToolError> {
     let workspace = &host.workspace;
     let directories: BTreeSet<PathBuf> =
         ops.iter().filter_map(|op| op.path().parent()).map(Path::to_owned).collect();
@@ -233,14 +206,14 @@ pub(super) fn commit_until(
             drop(staged);
             undo_directories();
             journal.remove();
-            return Err(error.into());
+            return Err(error);
         }
     }
     let mut staged = staged;
     #[cfg(test)]
     if crash == Crash::AfterStaging {
         staged.into_iter().flatten().for_each(Staged::leave);
-        return Err(ToolError::new(ErrorCode::Error, "died").into());
+        return Err(ToolError::new(ErrorCode::Error, "died"));
     }
     let _ = crash;
     let mut applied: Vec<Applied<'_>> = Vec::with_capacity(ops.len());
@@ -249,7 +222,7 @@ pub(super) fn commit_until(
         #[cfg(test)]
         if crash == Crash::AfterApplying(index) {
             staged.into_iter().flatten().for_each(Staged::leave);
-            return Err(ToolError::new(ErrorCode::Error, "died").into());
+            return Err(ToolError::new(ErrorCode::Error, "died"));
         }
         match apply_one(workspace, op, staged[index].as_mut(), &trash[index]) {
             Ok(done) => applied.push(done),
@@ -276,7 +249,7 @@ pub(super) fn commit_until(
         } else {
             error.message = format!("{}; could not be put back: {}", error.message, undone.join(", "));
         }
-        return Err(error.into());
+        return Err(error);
     }
     for done in &applied {
         if let Applied::Trashed { trash, .. } = done {
@@ -317,49 +290,37 @@ fn stage_all(
     workspace: &Workspace,
     ops: &[Op],
     cancelled: &Cancelled,
-) -> Result<Vec<Option<Staged>>, Refused> {
+) -> Result<Vec<Option<Staged>>, ToolError> {
     for op in ops {
         if let (Op::Create { path, .. }, Some(parent)) = (op, op.path().parent()) {
             let _ = path;
             workspace.mkdir_all(parent).map_err(|error| place::failure(&error))?;
         }
     }
-    let stage = |(index, op): (usize, &Op)| -> Result<Option<Staged>, Refused> {
+    let stage = |op: &Op| -> Result<Option<Staged>, ToolError> {
         cancelled.check()?;
-        // The hashes are wanted later; the disk leaves time for them.
-        let is_as_claimed = || op.old().is_none_or(Content::is_as_claimed);
-        let (is_as_claimed, staged) = match op {
+        match op {
             Op::Replace { path, new, .. } | Op::Create { path, new, .. } => {
-                let hashes = || {
-                    new.hash();
-                    is_as_claimed()
-                };
-                let stage = || workspace.stage(path, &new.bytes).map(Some);
-                beside(new.bytes.len(), hashes, stage)
+                // The hash is wanted later; the disk leaves time for it.
+                let staged = beside(new.bytes.len(), || new.hash(), || workspace.stage(path, &new.bytes)).1;
+                staged.map(Some).map_err(|error| place::failure(&error))
             }
-            Op::Delete { .. } => (is_as_claimed(), Ok(None)),
-        };
-        if !is_as_claimed {
-            return Err(Refused::Stale(index));
+            Op::Delete { .. } => Ok(None),
         }
-        staged.map_err(|error| place::failure(&error).into())
     };
-    let all: Vec<(usize, &Op)> = ops.iter().enumerate().collect();
     if ops.len() < PARALLEL_FROM {
-        return all.into_iter().map(stage).collect();
+        return ops.iter().map(stage).collect();
     }
     let share = ops.len().div_ceil(STAGING_THREADS);
-    let parts: Vec<Result<Vec<Option<Staged>>, Refused>> = std::thread::scope(|scope| {
+    let parts: Vec<Result<Vec<Option<Staged>>, ToolError>> = std::thread::scope(|scope| {
         let stage = &stage;
-        let workers: Vec<_> = all
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().copied().map(stage).collect()))
-            .collect();
+        let workers: Vec<_> =
+            ops.chunks(share).map(|part| scope.spawn(move || part.iter().map(stage).collect())).collect();
         workers
             .into_iter()
             .map(|worker| {
                 let lost = || ToolError::new(ErrorCode::Error, "a thread that writes files failed");
-                worker.join().unwrap_or_else(|_| Err(lost().into()))
+                worker.join().unwrap_or_else(|_| Err(lost()))
             })
             .collect()
     });

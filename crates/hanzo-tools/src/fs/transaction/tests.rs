@@ -72,10 +72,7 @@ impl Stage {
     fn run(&self, ops: &[Op], crash: Crash) -> Result<(), ToolError> {
         let cancelled = Cancelled::default();
         let lock = Lock::acquire(&self.host, &cancelled)?;
-        commit_until(&self.host, &lock, ops, &cancelled, crash).map_err(|refused| match refused {
-            Refused::Failed(error) => error,
-            Refused::Stale(op) => panic!("operation {op} is stale"),
-        })
+        commit_until(&self.host, &lock, ops, &cancelled, crash)
     }
 
     /// Every file beneath the workspace with its content.
