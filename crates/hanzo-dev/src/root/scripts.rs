@@ -20,6 +20,8 @@ use crate::sandbox::{Overrides, jail_config};
 
 /// The memory a script has when the settings say nothing.
 const MEMORY: u64 = 512 * 1024 * 1024;
+/// Where the user's tools are, in their configuration.
+const OWN: &str = "tools";
 /// Where a project's tools are.
 const PROJECT: &str = ".hanzo/tools";
 
@@ -40,7 +42,7 @@ impl Scripts {
         trust: ProjectTrust,
     ) -> Vec<String> {
         let mut notices = Vec::new();
-        let own = inputs.config_dir.as_ref().map(|config| (config.join("tools"), config.clone()));
+        let own = inputs.config_dir.as_ref().map(|config| (config.join(OWN), config.clone()));
         let project = match trust {
             ProjectTrust::Trusted => {
                 Some((inputs.workspace_root.join(PROJECT), inputs.workspace_root.clone()))
@@ -150,6 +152,10 @@ impl Jails {
             config.writable.clear();
             config.protected.push(Protected::new(config.workspace.clone()));
         }
+        // The scripts of the user are seen also where something else lies over them, such as a `/tmp` of the sandbox's own.
+        let own = self.inputs.config_dir.as_ref().map(|config| config.join(OWN)).filter(|own| own.is_dir());
+        config.writable.extend(own.clone());
+        config.protected.extend(own.map(Protected::new));
         let site = JailSite::prepare(config).map_err(|error| error.to_string())?;
         Ok(Arc::new(LazyJail::new(site)))
     }

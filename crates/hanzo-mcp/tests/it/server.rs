@@ -57,12 +57,11 @@ impl Client {
         let mut before = Vec::new();
         loop {
             let heard = self.hear().await;
-            match heard["method"].as_str() {
-                Some(method) => before.push(method.to_owned()),
-                None => {
-                    assert_eq!(heard["id"], id, "{heard}");
-                    return (heard, before);
-                }
+            if let Some(method) = heard["method"].as_str() {
+                before.push(method.to_owned());
+            } else {
+                assert_eq!(heard["id"], id, "{heard}");
+                return (heard, before);
             }
         }
     }
@@ -486,18 +485,16 @@ proptest! {
 impl Client {
     /// An answer in either framing: what comes first decides it, and it may be nonsense that looks like a header.
     async fn hear_any(&mut self) -> Value {
-        loop {
-            let mut line = String::new();
-            let read = tokio::time::timeout(Duration::from_secs(10), self.input.read_line(&mut line));
-            assert!(read.await.expect("an answer in time").unwrap() > 0, "the server hung up");
-            let Some(length) = line.trim().strip_prefix("Content-Length: ") else {
-                return serde_json::from_str(&line).unwrap();
-            };
-            let length: usize = length.parse().unwrap();
-            self.input.read_line(&mut line).await.unwrap();
-            let mut body = vec![0; length];
-            self.input.read_exact(&mut body).await.unwrap();
-            return serde_json::from_slice(&body).unwrap();
-        }
+        let mut line = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(10), self.input.read_line(&mut line));
+        assert!(read.await.expect("an answer in time").unwrap() > 0, "the server hung up");
+        let Some(length) = line.trim().strip_prefix("Content-Length: ") else {
+            return serde_json::from_str(&line).unwrap();
+        };
+        let length: usize = length.parse().unwrap();
+        self.input.read_line(&mut line).await.unwrap();
+        let mut body = vec![0; length];
+        self.input.read_exact(&mut body).await.unwrap();
+        serde_json::from_slice(&body).unwrap()
     }
 }

@@ -59,7 +59,7 @@ async fn a_hanging_server_holds_up_nobody() {
     // Whoever wants the first lists waits for those that come and not for those that do not.
     let begun = Instant::now();
     manager.first_lists(begun + Duration::from_millis(50)).await;
-    assert!(begun.elapsed() < Duration::from_millis(1000), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     until(&manager, |manager| phase(manager, "hangs0") == Phase::Failed).await;
     let why = manager.status()[0].error.clone().unwrap();
     assert!(why.contains("did not answer our greeting within 1 s"), "{why}");
