@@ -17,6 +17,14 @@ pub(super) enum Context {
     Outside,
 }
 
+/// What stands in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// The names of an enumeration.
+    Names,
+    Anything,
+}
+
 pub(super) struct Frame {
     /// The bracket that opened it; 0 for the file.
     mark: u8,
@@ -33,8 +41,7 @@ pub(super) struct Frame {
     names: bool,
     /// How many gaps there were before it.
     gaps: usize,
-    /// It holds the names of an enumeration.
-    pub(super) is_list: bool,
+    pub(super) holds: Holds,
 }
 
 pub(super) struct Scan<'a> {
@@ -63,7 +70,7 @@ pub(super) fn gaps(rules: Rules, bytes: &[u8]) -> Option<Vec<Gap>> {
         header_defines: false,
         names: false,
         gaps: 0,
-        is_list: false,
+        holds: Holds::Anything,
     };
     let mut scan = Scan {
         rules,
@@ -108,7 +115,7 @@ impl Scan<'_> {
                 self.end_declaration();
                 self.begin_header();
             }
-            Token::Comma if self.top().is_list => {
+            Token::Comma if self.top().holds == Holds::Names => {
                 self.end_declaration();
                 self.begin_header();
             }
@@ -136,7 +143,7 @@ impl Scan<'_> {
         let behind = &bytes[word.end..];
         let header = self.top().header.min(word.start);
         if self.top().context == Context::Outside
-            && !self.top().is_list
+            && self.top().holds == Holds::Anything
             && rules.is_decoration(&bytes[header..word.start], &bytes[word.clone()], behind)
         {
             self.lexer.gaps.push(Gap { range: word, instead: b"" });
@@ -208,14 +215,16 @@ impl Scan<'_> {
         let top = self.top();
         let mut context = top.context;
         let mut inheritance = None;
-        let mut is_list = false;
+        let mut holds = Holds::Anything;
         if mark == b'{' {
             let header = &bytes[top.header..open - 1];
             let shape = rules.shape(header);
             let is_declaration = shape != Shape::Inline && matches!(top.mark, 0 | b'{');
             if rules.is_c() && is_declaration && context == Context::Outside {
                 let is_function = shape == Shape::Function;
-                is_list = top.header_defines && rules.is_enumeration(header);
+                if top.header_defines && rules.is_enumeration(header) {
+                    holds = Holds::Names;
+                }
                 let begin = top.header;
                 inheritance =
                     c::inheritance(header, is_function).map(|range| begin + range.start..begin + range.end);
@@ -251,7 +260,7 @@ impl Scan<'_> {
             header_defines: false,
             names: false,
             gaps,
-            is_list,
+            holds,
         });
     }
 
@@ -265,7 +274,7 @@ impl Scan<'_> {
             self.leave_out_branch();
             return Some(());
         }
-        if mark == b'}' && self.top().is_list {
+        if mark == b'}' && self.top().holds == Holds::Names {
             self.end_declaration();
         }
         let frame = self.frames.pop_if(|frame| frame.mark == expected)?;
@@ -320,7 +329,7 @@ impl Scan<'_> {
             && frame.context == Context::Outside
             && !frame.defines
             && matches!(top.mark, 0 | b'{')
-            && !top.is_list;
+            && top.holds == Holds::Anything;
         if !is_possible {
             return false;
         }
@@ -345,7 +354,7 @@ impl Scan<'_> {
         if !rules.is_c() || top.context == Context::Function || !matches!(top.mark, 0 | b'{') {
             return;
         }
-        let (begin, is_list) = (top.header, top.is_list);
+        let (begin, is_list) = (top.header, top.holds == Holds::Names);
         let Some(text) = bytes.get(begin..end) else { return };
         if let Some((range, instead)) = c::value(text, is_list) {
             self.lexer.gaps.push(Gap { range: begin + range.start..begin + range.end, instead });

@@ -106,9 +106,7 @@ pub(super) fn arguments(text: &[u8]) -> Result<usize, usize> {
                 at += comment;
                 continue;
             }
-            b'<' | b'>' | b' ' | b'\n' | b'\t' | b'\r' => {}
-            b':' | b',' | b'*' | b'&' | b'.' | b'[' | b']' | b'=' | b'!' | b'|' | b'+' | b'-' | b'?' => {}
-            byte if is_word(*byte) => {}
+            byte if is_word(*byte) || b"<> \n\t\r:,*&.[]=!|+-?".contains(byte) => {}
             _ => return Err(at),
         }
         at += 1;

@@ -2,7 +2,7 @@
 //! where it is not, so the lines themselves are left out: branches that hold whole declarations stand one behind the other
 //! then, and of those that do not, only the first is left.
 
-use super::braces::Scan;
+use super::braces::{Holds, Scan};
 use super::lexer::Directive;
 use super::{Gap, LEAST, c};
 
@@ -151,7 +151,7 @@ impl Scan<'_> {
         let top = self.top();
         match last {
             0 | b';' | b'{' | b'}' | b',' | b':' | b')' => true,
-            _ if top.is_list => true,
+            _ if top.holds == Holds::Names => true,
             // As long as a name is.
             _ => top.header + 128 > at && c::is_macro(bytes.get(top.header..at).unwrap_or_default()),
         }
