@@ -113,16 +113,25 @@ fn docs() -> Result<()> {
 }
 
 fn bench(selection: &[&str]) -> Result<()> {
-    // The start-up benchmark runs the program as users build it.
-    cargo(&["build", "--release", "--package", "hanzo-dev"])?;
-    let mut arguments = vec!["bench", "--package", "hanzo-benches"];
-    arguments.extend(selection);
     // What `code` indexes: one tree per language.
     let trees = match selection {
         [] | [_, "code"] => corpora::trees(),
         _ => String::new(),
     };
-    workspace::cargo_with(&arguments, &[("HANZO_BENCH_TREES", trees.as_str())])
+    let run = |package: &str| {
+        let mut arguments = vec!["bench", "--package", package];
+        arguments.extend(selection);
+        workspace::cargo_with(&arguments, &[("HANZO_BENCH_TREES", trees.as_str())])
+    };
+    if matches!(selection, [] | [_, "code" | "ws"]) {
+        run("hanzo-tools")?;
+    }
+    if matches!(selection, [_, "code" | "ws"]) {
+        return Ok(());
+    }
+    // The start-up benchmark runs the program as users build it.
+    cargo(&["build", "--release", "--package", "hanzo-dev"])?;
+    run("hanzo-benches")
 }
 
 /// The suites of outside programs. Those that are quick and need no Python packages are part of `test` as well.

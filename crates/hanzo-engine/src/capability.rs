@@ -58,7 +58,7 @@ pub enum Lack {
         pattern: String,
     },
     /// The set does not have the call's effect.
-    #[error("`{action}` would {} and it was not given that", verb(*.effect))]
+    #[error("`{action}` would {} and it was not given that", .effect.verb())]
     Effect {
         /// The action.
         action: String,
@@ -122,17 +122,6 @@ impl Capabilities {
 fn covers(pattern: &str, action: &str) -> bool {
     let glob = Glob::new(pattern);
     glob.matches(action) || action.split_once('.').is_some_and(|(tool, _)| glob.matches(tool))
-}
-
-fn verb(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Read => "look at files or state",
-        Effect::Write => "change files",
-        Effect::Execute => "run a program",
-        Effect::Network => "reach the network",
-        Effect::Screen => "act on the screen",
-        Effect::Memory => "change what is remembered",
-    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,18 @@ impl Effect {
     pub fn is_read_only(self) -> bool {
         self == Self::Read
     }
+
+    /// What somebody may do who may do this, as an end of "may not …".
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "look at files or state",
+            Self::Write => "change files",
+            Self::Execute => "run a program",
+            Self::Network => "reach the network",
+            Self::Screen => "act on the screen",
+            Self::Memory => "change what is remembered",
+        }
+    }
 }
 
 /// Something a model can call.
@@ -55,6 +67,10 @@ pub trait Tool: Send + Sync {
     /// Runs a call. The result says what went wrong where something did: a tool has no other way to fail, because the
     /// model is to read the failure and try something else. Dropping the future cancels the call.
     fn execute<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult>;
+
+    /// Tells the tool what a call of it returned before the thread was closed and opened again: in the order of the thread, and
+    /// before any other call. What it must not forget, that content came from elsewhere for one, it takes from there.
+    fn remind(&self, _result: &ToolResult) {}
 }
 
 /// What a call is going to reach, said before it runs by the tool that owns the arguments.

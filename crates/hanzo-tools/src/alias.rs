@@ -215,6 +215,10 @@ impl Tool for AliasTool {
         self.tool.reach(&self.arguments(arguments))
     }
 
+    fn remind(&self, result: &ToolResult) {
+        self.tool.remind(result);
+    }
+
     fn execute<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult> {
         let arguments = self.arguments(&arguments);
         Box::pin(self.tool.run(context, arguments, self.base_hashes))

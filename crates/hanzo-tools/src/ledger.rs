@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::item::Taint;
-use hanzo_protocol::primitives::ContentHash;
+use hanzo_protocol::primitives::{ContentHash, FileUri};
+use serde_json::Value;
 
 /// Paths remembered; the one seen longest ago is forgotten first.
 const MAX_PATHS: usize = 4096;
@@ -22,6 +23,8 @@ pub struct Ledger {
     pending: Arc<Mutex<HashMap<ContentHash, Arc<Vec<u8>>>>>,
     /// Content that came from elsewhere.
     tainted: Mutex<HashMap<ContentHash, Taint>>,
+    /// Where such content was put before the thread was opened again.
+    brought: Mutex<HashMap<PathBuf, ContentHash>>,
     changes: Mutex<Changes>,
 }
 
@@ -87,7 +90,33 @@ impl Ledger {
 
     /// Where what the thread last saw at `path` came from, if from elsewhere.
     pub fn taint_at(&self, path: &Path) -> Option<Taint> {
-        self.last_seen(path).and_then(|hash| self.taint_of(&hash))
+        let brought = || lock(&self.brought).get(path).cloned();
+        self.last_seen(path).or_else(brought).and_then(|hash| self.taint_of(&hash))
+    }
+
+    /// Remembers what an answer of an earlier run of the thread brought in: whatever has a hash in it, and where that was put.
+    /// What the thread saw since it was opened goes before it.
+    pub fn remind(&self, answer: &Value, taint: Taint) {
+        let mut left = vec![answer];
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Object(fields) => {
+                    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                    let uri = text("uri").and_then(|uri| uri.parse::<FileUri>().ok());
+                    if let (Some(uri), Some(hash)) = (uri, text("hash").and_then(|hash| hash.parse().ok())) {
+                        lock(&self.brought).insert(uri.to_path(), hash);
+                    }
+                    left.extend(fields.values());
+                }
+                Value::Array(values) => left.extend(values),
+                Value::String(text) => {
+                    if let Ok(hash) = text.strip_prefix("blob:").unwrap_or(text).parse() {
+                        self.taint(&hash, taint);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The hash the thread last saw at `path`.

@@ -83,6 +83,7 @@ impl Opening {
         let journal = Journal::new(id, Arc::clone(&store), Arc::clone(&hub), last).with_books(books);
         let journal = Arc::new(journal);
         answer_open_calls(&journal, &mut items).await.map_err(store_failed)?;
+        remind(&parts.tools, &items);
         let (kept, cut) = (LastRequest::from_state(&record.state), was_cut_since(&items));
         let items = fold::arrange(items);
         recall(&parts, store.as_ref(), id, &journal).await.map_err(store_failed)?;
@@ -313,6 +314,17 @@ fn surroundings(items: &[Item]) -> Option<String> {
         }
         _ => None,
     })
+}
+
+/// Tells the tools what they returned before.
+fn remind(tools: &ToolSet, items: &[Item]) {
+    for item in items {
+        if let ItemContent::ToolCall(call) = &item.content
+            && let (Some(tool), Some(result)) = (tools.get(call.called_name()), &call.result)
+        {
+            tool.remind(result);
+        }
+    }
 }
 
 /// Instruction files that were told by fragments are not told again.

@@ -111,6 +111,17 @@ async fn what_changed_while_the_thread_was_closed_is_recorded_with_its_reason() 
 }
 
 #[tokio::test]
+async fn tools_are_told_what_they_returned_when_the_thread_is_opened_again() {
+    let calls = vec![call("1", "far", "{}"), call("2", "look", "{}"), stop(StopReason::ToolUse)];
+    let brain = Brain::saying(vec![calls, answer("Done")]);
+    let bench = Setup::new(brain.clone()).engine().await;
+    let thread = bench.thread().await.id;
+    bench.turn(thread, "Go").await.1.unwrap();
+    let bench = reopened(bench, &brain, thread, None, |_| {}).await;
+    assert_eq!(bench.log(), ["remind far Some(Network)", "remind look None"]);
+}
+
+#[tokio::test]
 async fn several_changes_at_once_are_one_break_with_several_reasons() {
     let brain = Brain::saying(vec![answer("One"), answer("Two"), answer("Three")]);
     let bench = Setup::new(brain.clone()).engine().await;

@@ -144,6 +144,10 @@ impl Tool for Probe {
         Reach::new(self.schema.name.clone(), self.effect)
     }
 
+    fn remind(&self, result: &ToolResult) {
+        locked(&self.seen.log).push(format!("remind {} {:?}", self.schema.name, result.taint));
+    }
+
     fn execute<'a>(&'a self, _: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let name = self.schema.name.as_str();

@@ -200,6 +200,18 @@ pub(crate) fn refined(language: Option<Language>, bytes: &[u8]) -> Option<Langua
 fn looks_like_cpp(bytes: &[u8]) -> bool {
     let marks = ["\nnamespace ", "\ntemplate", "\nclass ", "\n public:", "\npublic:", "\nusing ", "std::"];
     marks.iter().any(|mark| memchr::memmem::find(bytes, mark.as_bytes()).is_some())
+        || memchr::memmem::find_iter(bytes, "::").take(100).any(|at| is_path(&bytes[..at], &bytes[at + 2..]))
+}
+
+/// Whether `::` between two texts is part of a name in code, and not in a comment.
+fn is_path(before: &[u8], behind: &[u8]) -> bool {
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    let line = &before[memchr::memrchr(b'\n', before).map_or(0, |at| at + 1)..];
+    let is_code = |mark: &str| memchr::memmem::find(line, mark.as_bytes()).is_none();
+    is_letter(behind.first())
+        && (before.ends_with(b">") || is_letter(before.last()))
+        && !line.trim_ascii_start().starts_with(b"*")
+        && ["//", "/*", "\""].iter().all(|mark| is_code(mark))
 }
 
 /// Characters as a decoder would count them: every byte that does not go on with one.

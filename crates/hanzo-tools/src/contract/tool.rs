@@ -344,6 +344,12 @@ impl Tool for UnifiedTool {
         }
     }
 
+    fn remind(&self, result: &ToolResult) {
+        if let (Some(taint), Some(envelope)) = (result.taint, &result.envelope) {
+            self.host.ledger.remind(&envelope["data"], taint);
+        }
+    }
+
     fn execute<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult> {
         Box::pin(self.run(context, arguments, BaseHashes::Given))
     }

@@ -85,7 +85,7 @@ impl Mode {
         if self.effects.as_ref().is_some_and(|effects| !effects.contains(&reach.effect)) {
             return refuse(format!(
                 "it would {}, and the mode is for this: {}",
-                verb(reach.effect),
+                reach.effect.verb(),
                 self.about
             ));
         }
@@ -124,17 +124,6 @@ fn stars(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
     let Some(rest) = text.strip_prefix(before) else { return false };
     (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| stars(after, &rest[at..]))
-}
-
-fn verb(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Read => "look at files or state",
-        Effect::Write => "change files",
-        Effect::Execute => "run a program",
-        Effect::Network => "reach the network",
-        Effect::Screen => "act on the screen",
-        Effect::Memory => "change what is remembered",
-    }
 }
 
 #[cfg(test)]

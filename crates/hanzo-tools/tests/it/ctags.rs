@@ -15,7 +15,7 @@ use crate::code::SAMPLES;
 use crate::support::{Stage, host};
 
 /// Of the symbols ctags finds, this share must be found.
-const LEAST: f64 = 0.98;
+const LEAST: f64 = 0.99;
 
 struct Tag {
     file: String,
@@ -49,8 +49,12 @@ fn tags(root: &Path) -> Option<Vec<Tag>> {
     Some(tags.collect())
 }
 
-/// Names as both write them: without the mark of a private one, and an operator by what it works on.
+/// Names as both write them: without the mark of a private one, an operator by what it works on, and one that converts by the
+/// type it makes.
 fn plain(name: &str) -> String {
+    if let Some(made) = name.strip_prefix("operator ").filter(|made| made.starts_with(char::is_alphabetic)) {
+        return made.trim_start_matches("const ").trim_end_matches([' ', '&', '*']).to_owned();
+    }
     let name: String = name.split_whitespace().collect();
     name.strip_prefix("operator").unwrap_or(&name).trim_start_matches('#').to_owned()
 }
@@ -96,8 +100,14 @@ enum Excluded {
     LocalOfScript,
     /// Members of objects that functions make, of which ctags lists every one.
     MemberOfLocal,
-    /// `&'static str` is a variable `str` to ctags; `x is T`, `as` and `satisfies` are names to it, and `if (x) {` a method.
+    /// `&'static str` is a variable `str` to ctags; `x is T`, `as` and `satisfies` are names to it, and `if (x) {` a method;
+    /// in `enum { A = B<C, D>::value }` of C++ it takes `D` for a member.
     Misread,
+    /// C and C++: macros that are called where a declaration could be, such as `EIGEN_DENSE_PUBLIC_INTERFACE(A)`, which ctags
+    /// takes for functions.
+    MacroCall,
+    /// C and C++: variables in what `TEST_CASE("…") {` begins, which ctags does not take for a function.
+    LocalOfMacro,
 }
 
 fn line_of(root: &Path, tag: &Tag) -> String {
@@ -119,7 +129,39 @@ fn excluded(root: &Path, tag: &Tag) -> Option<Excluded> {
         ("Rust", "variable") if line_of(root, tag).contains(&format!("'static {}", tag.name)) => {
             Some(Excluded::Misread)
         }
+        ("C" | "C++", kind) => excluded_in_c(root, tag, kind),
         ("JavaScript" | "TypeScript", kind) => excluded_in_script(&line_of(root, tag), tag, kind),
+        _ => None,
+    }
+}
+
+fn excluded_in_c(root: &Path, tag: &Tag, kind: &str) -> Option<Excluded> {
+    let is_macro = |name: &str| {
+        name.contains('_')
+            && name.chars().all(|letter| letter.is_uppercase() || letter.is_numeric() || letter == '_')
+    };
+    let line = line_of(root, tag);
+    let before = line.split(&tag.name).next().unwrap_or_default();
+    match kind {
+        "function" | "prototype" | "member" if is_macro(&tag.name) => {
+            before.split_whitespace().all(is_macro).then_some(Excluded::MacroCall)
+        }
+        "enumerator" => {
+            // It is a value that the name of a member stands before, or another of a list in angle brackets.
+            let value = before.rsplit('{').next().unwrap_or_default();
+            (value.contains('<') || value.contains('(')).then_some(Excluded::Misread)
+        }
+        "variable" => {
+            let text = std::fs::read(root.join(&tag.file)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let number = tag.line.parse::<usize>().unwrap_or(1) - 1;
+            let above: Vec<&str> = text.lines().take(number).collect();
+            let begin =
+                above.iter().rev().find(|line| line.starts_with(|letter: char| letter.is_alphabetic()));
+            let name = begin.and_then(|line| line.split('(').next()).unwrap_or_default();
+            let is_indented = line.starts_with(char::is_whitespace);
+            (is_indented && (is_macro(name) || name == "TEST")).then_some(Excluded::LocalOfMacro)
+        }
         _ => None,
     }
 }

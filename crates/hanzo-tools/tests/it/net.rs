@@ -371,6 +371,37 @@ async fn the_gate_is_told_the_effect_the_file_and_the_way_out() {
 }
 
 #[tokio::test]
+async fn what_was_brought_in_is_still_foreign_when_the_thread_is_opened_again() {
+    let site = Site::start(|asked| match asked.path().as_str() {
+        "/big" => Reply::ok("text/plain", "far away\n".repeat(30_000)),
+        _ => Reply::ok("text/plain", "from elsewhere"),
+    })
+    .await;
+    let mut world = World::new();
+    let saved = json!({"action": "download", "url": site.url("/f"), "output": "f.txt"});
+    let kept = [
+        ("net", world.call("net", saved).await),
+        ("net.request", world.call("net", json!({"action": "request", "url": site.url("/big")})).await),
+    ];
+    world.write("own.txt", "our own, from here");
+    world.reopen();
+    let search = json!({"action": "search_text", "pattern": "from"});
+    assert_eq!(world.call("fs", search.clone()).await.taint, None, "nothing is known yet");
+    for (name, result) in &kept {
+        world.tools().get(name).unwrap().remind(result);
+    }
+    assert_eq!(world.call("fs", search).await.taint, Some(Taint::Network));
+    let mut foreign = vec!["f.txt".to_owned()];
+    foreign.extend(kept[1].1.envelope.as_ref().unwrap()["data"]["ref"].as_str().map(str::to_owned));
+    assert_eq!(foreign.len(), 2, "{:?}", kept[1].1.envelope);
+    for path in foreign {
+        let read = world.call("fs", json!({"action": "read", "path": path})).await;
+        assert_eq!(read.taint, Some(Taint::Network), "{}", read.output);
+    }
+    assert_eq!(world.call("fs", json!({"action": "read", "path": "own.txt"})).await.taint, None);
+}
+
+#[tokio::test]
 async fn a_download_is_saved_whole_or_not_at_all() {
     let content = vec![b'z'; 300_000];
     let hash = ContentHash::of(&content);

@@ -84,6 +84,16 @@ impl World {
         Self { host, tools, workspace, _directory: directory }
     }
 
+    /// The same tools as another process would make them for the same workspace.
+    pub fn reopen(&mut self) {
+        let old = &self.host;
+        let paths = Workspace::open(&self.workspace, &SandboxConfig::default()).unwrap();
+        let spawner: Arc<dyn Spawner> = Arc::new(PlainSpawner::new(&self.workspace));
+        let host = Host::new(Arc::new(paths), spawner, Arc::clone(&old.blobs), old.options.clone());
+        self.host = Arc::new(host);
+        self.tools = toolset(&self.host, &Selection::default());
+    }
+
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
         self.call_shown(tool, arguments, None).await
     }

@@ -23,6 +23,7 @@ use crate::search::walk::is_visible;
 
 mod disk;
 mod order;
+mod pairs;
 mod rank;
 mod sync;
 mod table;

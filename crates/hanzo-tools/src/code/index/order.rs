@@ -4,6 +4,9 @@
 //! Putting half a million names in order takes too long to do it for every file that changes. Names that came later are the
 //! tail: a search looks at each of them, and when there are too many, all are put in order again.
 
+use std::ops::Range;
+
+use super::pairs::{Pairs, Stand};
 use super::table::{NONE, Texts, begins_word};
 
 /// With no more names than this behind those in order, a search is as quick.
@@ -99,6 +102,11 @@ impl<'n> Needle<'n> {
     fn is_letter(&self) -> bool {
         self.text.len() == 1
     }
+
+    /// Whether it is one letter that shares its bit with no other.
+    fn is_exact_letter(&self) -> bool {
+        matches!(self.text, [b'a'..=b'z' | b'0'..=b'9' | b'_'])
+    }
 }
 
 /// The names that were there when they were last put in order: by length, then by their text. Each kind of mark lies by itself,
@@ -111,7 +119,12 @@ pub(super) struct Order {
     initial: Vec<u64>,
     pairs: Vec<u128>,
     starts: Vec<u64>,
+    /// For needles of two letters.
+    twos: Pairs,
 }
+
+/// Names that may fit, in order.
+type Names<'o> = Box<dyn Iterator<Item = u32> + 'o>;
 
 impl Order {
     /// Puts all names in order.
@@ -137,6 +150,7 @@ impl Order {
             initial: Vec::with_capacity(keys.len()),
             pairs: Vec::with_capacity(keys.len()),
             starts: Vec::with_capacity(keys.len()),
+            twos: Pairs::default(),
         };
         for (_, _, number) in keys {
             let marks = Marks::of(names.bytes_of(number), names.lower_of(number));
@@ -147,6 +161,7 @@ impl Order {
             order.pairs.push(marks.pairs);
             order.starts.push(marks.starts);
         }
+        order.twos = Pairs::of(names, &order.numbers);
         order
     }
 
@@ -161,70 +176,85 @@ impl Order {
     }
 
     /// The places of names of a length, or of all longer ones.
-    pub(super) fn places(
-        &self,
-        names: &Texts,
-        length: usize,
-    ) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    pub(super) fn places(&self, names: &Texts, length: usize) -> (Range<usize>, Range<usize>) {
         let from = self.numbers.partition_point(|number| names.bytes_of(*number).len() < length);
         let longer = self.numbers.partition_point(|number| names.bytes_of(*number).len() <= length);
         (from..longer, longer..self.len())
     }
 
+    /// Names that have a needle of two letters standing so.
+    fn with_two<'o>(&'o self, places: &Range<usize>, needle: &Needle<'_>, stand: Stand) -> Option<Names<'o>> {
+        let found = self.twos.places(needle.text, stand)?;
+        let at = |place: usize| found.partition_point(|found| (*found as usize) < place);
+        let found = &found[at(places.start)..at(places.end)];
+        Some(Box::new(found.iter().map(|place| self.numbers[*place as usize])))
+    }
+
     /// Names that may begin with the needle.
-    pub(super) fn beginning<'o>(
-        &'o self,
-        places: std::ops::Range<usize>,
-        needle: &'o Needle<'_>,
-    ) -> impl Iterator<Item = u32> + 'o {
+    pub(super) fn beginning<'o>(&'o self, places: Range<usize>, needle: &'o Needle<'_>) -> Names<'o> {
+        if let Some(names) = self.with_two(&places, needle, Stand::First) {
+            return names;
+        }
         let [first, second] = needle.marks.head;
-        let (is_letter, pairs) = (needle.is_letter(), needle.marks.pairs);
-        self.heads[places.clone()]
-            .iter()
-            .zip(&self.pairs[places.clone()])
-            .zip(&self.numbers[places])
-            .filter(move |((head, have), _)| {
-                head[0] == first && (is_letter || head[1] == second && **have & pairs == pairs)
-            })
-            .map(|(_, number)| *number)
+        let pairs = needle.marks.pairs;
+        let heads = self.heads[places.clone()].iter();
+        if needle.is_letter() {
+            let names = heads.zip(&self.numbers[places]).filter(move |(head, _)| head[0] == first);
+            return Box::new(names.map(|(_, number)| *number));
+        }
+        let names = heads.zip(&self.pairs[places.clone()]).zip(&self.numbers[places]);
+        let names =
+            names.filter(move |((head, have), _)| **head == [first, second] && **have & pairs == pairs);
+        Box::new(names.map(|(_, number)| *number))
     }
 
     /// Names in which a word may begin with the needle.
-    pub(super) fn with_word<'o>(
-        &'o self,
-        places: std::ops::Range<usize>,
-        needle: &'o Needle<'_>,
-    ) -> impl Iterator<Item = u32> + 'o {
+    pub(super) fn with_word<'o>(&'o self, places: Range<usize>, needle: &'o Needle<'_>) -> Names<'o> {
+        if let Some(names) = self.with_two(&places, needle, Stand::Word) {
+            return names;
+        }
         let Marks { initial, starts, pairs, .. } = needle.marks;
+        let letters = self.initial[places.clone()].iter();
+        if needle.is_letter() {
+            let names =
+                letters.zip(&self.numbers[places]).filter(move |(have, _)| **have & initial == initial);
+            return Box::new(names.map(|(_, number)| *number));
+        }
         // Letters are told exactly, pairs of them are not, and common ones share a bit with rare ones.
-        let columns = self.initial[places.clone()].iter().zip(&self.starts[places.clone()]);
-        columns
-            .zip(&self.pairs[places.clone()])
-            .zip(&self.numbers[places])
-            .filter(move |(((letters, words), have), _)| {
+        let columns = letters.zip(&self.starts[places.clone()]);
+        let names = columns.zip(&self.pairs[places.clone()]).zip(&self.numbers[places]).filter(
+            move |(((letters, words), have), _)| {
                 **letters & initial == initial && **words & starts == starts && **have & pairs == pairs
-            })
-            .map(|(_, number)| *number)
+            },
+        );
+        Box::new(names.map(|(_, number)| *number))
     }
 
-    /// Names that may have the needle in them.
-    pub(super) fn with_part<'o>(
-        &'o self,
-        places: std::ops::Range<usize>,
-        needle: &'o Needle<'_>,
-    ) -> impl Iterator<Item = u32> + 'o {
-        let Marks { any, pairs, .. } = needle.marks;
-        let columns = self.pairs[places.clone()].iter().zip(&self.any[places.clone()]);
-        columns
+    /// Names that may have the needle in them, where no word begins; others may be among them.
+    pub(super) fn with_part<'o>(&'o self, places: Range<usize>, needle: &'o Needle<'_>) -> Names<'o> {
+        if let Some(names) = self.with_two(&places, needle, Stand::Inside) {
+            return names;
+        }
+        let Marks { any, pairs, initial, .. } = needle.marks;
+        let letters = self.any[places.clone()].iter();
+        if needle.is_exact_letter() {
+            let names = letters
+                .zip(&self.initial[places.clone()])
+                .zip(&self.numbers[places])
+                .filter(move |((have, words), _)| **have & any == any && **words & initial == 0);
+            return Box::new(names.map(|(_, number)| *number));
+        }
+        let names = letters
+            .zip(&self.pairs[places.clone()])
             .zip(&self.numbers[places])
-            .filter(move |((have, letters), _)| **have & pairs == pairs && **letters & any == any)
-            .map(|(_, number)| *number)
+            .filter(move |((letters, have), _)| **have & pairs == pairs && **letters & any == any);
+        Box::new(names.map(|(_, number)| *number))
     }
 
     /// Names with all the letters of the needle, wherever they are.
     pub(super) fn with_letters<'o>(
         &'o self,
-        places: std::ops::Range<usize>,
+        places: Range<usize>,
         needle: &'o Needle<'_>,
     ) -> impl Iterator<Item = u32> + 'o {
         let wanted = needle.marks.any;

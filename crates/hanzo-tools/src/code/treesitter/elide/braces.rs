@@ -3,55 +3,59 @@
 
 use std::ops::Range;
 
-use super::lexer::{Directive, Lexer, Token};
-use super::rules::{Rules, Shape};
-use super::{Gap, LEAST, in_order};
+use super::super::super::language::Language;
+use super::conditionals::Conditional;
+use super::lexer::{Lexer, Token};
+use super::rules::{Rules, Shape, last_word};
+use super::{Gap, LEAST, c, in_order, is_blank};
 
 /// Whether a block is part of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Context {
+pub(super) enum Context {
     Function,
     /// Variables in it are symbols.
     Outside,
 }
 
-struct Frame {
+/// What stands in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// The names of an enumeration.
+    Names,
+    Anything,
+}
+
+pub(super) struct Frame {
     /// The bracket that opened it; 0 for the file.
     mark: u8,
     /// Behind that bracket.
     open: usize,
     context: Context,
     /// Something in it defines a symbol.
-    defines: bool,
+    pub(super) defines: bool,
     /// Where the header of the next block begins.
-    header: usize,
+    pub(super) header: usize,
     /// The header has a word that defines something.
     header_defines: bool,
     /// A function that follows would get a name.
     names: bool,
     /// How many gaps there were before it.
     gaps: usize,
-    /// Which branch of the preprocessor it began in.
-    branch: usize,
+    pub(super) holds: Holds,
 }
 
-/// A conditional of the preprocessor. The first branch that can be taken is what counts: others may open the same bracket again.
-struct Conditional {
-    was_taken: bool,
-    is_ignored: bool,
-    /// Counts the branches of the file.
-    branch: usize,
-}
-
-struct Scan<'a> {
+pub(super) struct Scan<'a> {
     rules: Rules,
-    bytes: &'a [u8],
-    lexer: Lexer<'a>,
-    frames: Vec<Frame>,
-    conditionals: Vec<Conditional>,
+    pub(super) bytes: &'a [u8],
+    pub(super) lexer: Lexer<'a>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) conditionals: Vec<Conditional>,
     /// How many of those are in a branch that does not count.
-    ignored: usize,
-    branches: usize,
+    pub(super) ignored: usize,
+    /// No bracket is closed with fewer open than this.
+    pub(super) floor: usize,
+    /// Up to here, `<` begins no arguments.
+    without_arguments: usize,
 }
 
 /// The gaps of a file, in order; `None` when its brackets do not match, so that nothing can be said.
@@ -66,10 +70,18 @@ pub(super) fn gaps(rules: Rules, bytes: &[u8]) -> Option<Vec<Gap>> {
         header_defines: false,
         names: false,
         gaps: 0,
-        branch: 0,
+        holds: Holds::Anything,
     };
-    let mut scan =
-        Scan { rules, bytes, lexer, frames: vec![file], conditionals: Vec::new(), ignored: 0, branches: 0 };
+    let mut scan = Scan {
+        rules,
+        bytes,
+        lexer,
+        frames: vec![file],
+        conditionals: Vec::new(),
+        ignored: 0,
+        floor: 0,
+        without_arguments: 0,
+    };
     while let Some(token) = scan.lexer.next() {
         scan.take(token)?;
     }
@@ -78,12 +90,12 @@ pub(super) fn gaps(rules: Rules, bytes: &[u8]) -> Option<Vec<Gap>> {
 }
 
 impl Scan<'_> {
-    fn top(&mut self) -> &mut Frame {
+    pub(super) fn top(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("the frame of the file is never taken off")
     }
 
     /// The next block has a new header.
-    fn begin_header(&mut self) {
+    pub(super) fn begin_header(&mut self) {
         let at = self.lexer.at;
         let top = self.top();
         top.header = at;
@@ -92,28 +104,35 @@ impl Scan<'_> {
     }
 
     fn take(&mut self, token: Token) -> Option<()> {
-        if let Token::Directive(directive) = token {
-            self.direct(directive);
-            return Some(());
-        }
         match token {
-            Token::Word(word) => self.word(word),
+            Token::Directive(directive, start) => self.direct(directive, start),
             _ if self.ignored > 0 => {}
+            Token::Word(word) => self.word(word),
+            Token::Angle => self.arguments(),
             Token::Open(mark) => self.open(mark),
             Token::Close(mark) => self.close(mark)?,
-            Token::End => self.begin_header(),
+            Token::End => {
+                self.end_declaration();
+                self.begin_header();
+            }
+            Token::Comma if self.top().holds == Holds::Names => {
+                self.end_declaration();
+                self.begin_header();
+            }
             Token::Comma => self.top().names = false,
             Token::Names => self.top().names = true,
             Token::Arrow => {
                 let top = self.top();
                 top.defines |= top.names;
             }
-            // What a comment says is no part of a header.
-            Token::Comment => {
-                let at = self.lexer.at;
-                self.top().header = at;
+            Token::Comment(start) => {
+                let (rules, bytes, at) = (self.rules, self.bytes, self.lexer.at);
+                let top = self.top();
+                // What a comment says is no part of a header, if it does not stand in one.
+                if !rules.is_c() || bytes.get(top.header..start).is_none_or(is_blank) {
+                    top.header = at;
+                }
             }
-            Token::Directive(_) => {}
         }
         Some(())
     }
@@ -122,10 +141,23 @@ impl Scan<'_> {
         let (rules, bytes) = (self.rules, self.bytes);
         let before = word.start.checked_sub(1).map_or(0, |at| bytes[at]);
         let behind = &bytes[word.end..];
+        let header = self.top().header.min(word.start);
         if self.top().context == Context::Outside
-            && rules.is_decoration(&bytes[..word.start], &bytes[word.clone()], behind)
+            && self.top().holds == Holds::Anything
+            && rules.is_decoration(&bytes[header..word.start], &bytes[word.clone()], behind)
         {
             self.lexer.gaps.push(Gap { range: word, instead: b"" });
+            return;
+        }
+        if rules.is_cpp()
+            && let Some(length) = c::access(&bytes[word.clone()], behind)
+        {
+            self.lexer.at = word.end + length;
+            self.begin_header();
+            return;
+        }
+        if rules.is_cpp() && &bytes[word.clone()] == b"template" && self.top().context == Context::Outside {
+            self.template(word);
             return;
         }
         let word = &bytes[word];
@@ -143,17 +175,60 @@ impl Scan<'_> {
         }
     }
 
-    fn branch(&self) -> usize {
-        self.conditionals.last().map_or(0, |conditional| conditional.branch)
+    /// What a template says about its parameters is left out, and so is the word where it is part of a name.
+    fn template(&mut self, word: Range<usize>) {
+        let before = word.start.checked_sub(1).map_or(0, |at| self.bytes[at]);
+        let end = match before {
+            b':' | b'.' | b'>' => word.end,
+            _ => match c::template(&self.bytes[word.end..]) {
+                Some(length) => word.end + length,
+                None => return,
+            },
+        };
+        self.lexer.gaps.push(Gap { range: word.start..end, instead: b"" });
+        self.lexer.at = end;
+    }
+
+    /// The arguments of a template are left out, if they are some.
+    fn arguments(&mut self) {
+        let bytes = self.bytes;
+        let open = self.lexer.at - 1;
+        let header = &bytes[self.top().header.max(open.saturating_sub(64)).min(open)..open];
+        if open < self.without_arguments
+            || self.top().context == Context::Function
+            || last_word(header) == b"template"
+            || memchr::memmem::find(header, b"operator").is_some()
+        {
+            return;
+        }
+        match c::arguments(&bytes[open..]) {
+            Ok(length) => {
+                self.lexer.gaps.push(Gap { range: open..open + length, instead: b"" });
+                self.lexer.at = open + length;
+            }
+            Err(seen) => self.without_arguments = open + seen,
+        }
     }
 
     fn open(&mut self, mark: u8) {
         let (rules, bytes, open) = (self.rules, self.bytes, self.lexer.at);
-        let (gaps, branch) = (self.lexer.gaps.len(), self.branch());
         let top = self.top();
         let mut context = top.context;
+        let mut inheritance = None;
+        let mut holds = Holds::Anything;
         if mark == b'{' {
-            let shape = rules.shape(&bytes[top.header..open - 1]);
+            let header = &bytes[top.header..open - 1];
+            let shape = rules.shape(header);
+            let is_declaration = shape != Shape::Inline && matches!(top.mark, 0 | b'{');
+            if rules.is_c() && is_declaration && context == Context::Outside {
+                let is_function = shape == Shape::Function;
+                if top.header_defines && rules.is_enumeration(header) {
+                    holds = Holds::Names;
+                }
+                let begin = top.header;
+                inheritance =
+                    c::inheritance(header, is_function).map(|range| begin + range.start..begin + range.end);
+            }
             match shape {
                 Shape::Function => context = Context::Function,
                 Shape::Method => {
@@ -168,6 +243,14 @@ impl Scan<'_> {
                 Shape::Plain | Shape::Inline => {}
             }
         }
+        if let Some(range) = inheritance {
+            self.lexer.gaps.push(Gap { range, instead: b" " });
+        }
+        let gaps = self.lexer.gaps.len();
+        // `type ( A struct { … } )`
+        if mark == b'(' && rules.language == Language::Go && self.top().header_defines {
+            context = Context::Outside;
+        }
         self.frames.push(Frame {
             mark,
             open,
@@ -177,7 +260,7 @@ impl Scan<'_> {
             header_defines: false,
             names: false,
             gaps,
-            branch,
+            holds,
         });
     }
 
@@ -187,18 +270,24 @@ impl Scan<'_> {
             b')' => b'(',
             _ => b'[',
         };
+        if self.frames.len() <= self.floor {
+            self.leave_out_branch();
+            return Some(());
+        }
+        if mark == b'}' && self.top().holds == Holds::Names {
+            self.end_declaration();
+        }
         let frame = self.frames.pop_if(|frame| frame.mark == expected)?;
         let at = self.lexer.at;
         let body = frame.open..at - 1;
-        let is_left_out = expected == b'{'
-            && frame.context == Context::Function
-            && !frame.defines
-            // Half of a conditional cannot be left out.
-            && frame.branch == self.branch()
-            && body.len() >= LEAST;
-        if is_left_out {
+        let is_left_out =
+            expected == b'{' && frame.context == Context::Function && !frame.defines && body.len() >= LEAST;
+        if is_left_out || self.are_parameters(&frame, body.clone()) {
             self.lexer.gaps.truncate(frame.gaps);
             self.lexer.gaps.push(Gap { range: body, instead: b"" });
+        }
+        if self.is_macro_call(&frame, at) {
+            return Some(());
         }
         let (rules, bytes) = (self.rules, self.bytes);
         let top = self.top();
@@ -218,31 +307,57 @@ impl Scan<'_> {
         Some(())
     }
 
-    fn direct(&mut self, directive: Directive) {
-        self.branches += 1;
-        let branch = self.branches;
-        match directive {
-            Directive::If | Directive::IfNever => {
-                let is_ignored = directive == Directive::IfNever;
-                self.ignored += usize::from(is_ignored);
-                self.conditionals.push(Conditional { was_taken: !is_ignored, is_ignored, branch });
-            }
-            Directive::Else => {
-                if let Some(conditional) = self.conditionals.last_mut() {
-                    self.ignored -= usize::from(conditional.is_ignored);
-                    conditional.is_ignored = conditional.was_taken;
-                    self.ignored += usize::from(conditional.is_ignored);
-                    conditional.was_taken = true;
-                    conditional.branch = branch;
-                }
-            }
-            Directive::EndIf => {
-                let ended = self.conditionals.pop();
-                self.ignored -= usize::from(ended.is_some_and(|conditional| conditional.is_ignored));
-            }
-            Directive::Define => self.top().defines = true,
-            Directive::Other => {}
+    /// Whether brackets that are closed now have nothing but parameters in them.
+    fn are_parameters(&mut self, frame: &Frame, body: Range<usize>) -> bool {
+        let (rules, bytes) = (self.rules, self.bytes);
+        let top = self.top();
+        frame.mark == b'('
+            && rules.is_c()
+            && frame.context == Context::Outside
+            && !frame.defines
+            && matches!(top.mark, 0 | b'{')
+            && body.len() >= LEAST
+            && c::are_parameters(&bytes[top.header..frame.open - 1], &bytes[body])
+    }
+
+    /// Leaves out a macro that stands where a declaration or a part of one would, with the brackets that are closed now.
+    fn is_macro_call(&mut self, frame: &Frame, at: usize) -> bool {
+        let (rules, bytes) = (self.rules, self.bytes);
+        let top = self.top();
+        let is_possible = frame.mark == b'('
+            && rules.is_c()
+            && frame.context == Context::Outside
+            && !frame.defines
+            && matches!(top.mark, 0 | b'{')
+            && top.holds == Holds::Anything;
+        if !is_possible {
+            return false;
         }
-        self.begin_header();
+        let (inside, behind) = (&bytes[frame.open..at - 1], &bytes[at..]);
+        let Some(start) = c::macro_call(&bytes[top.header..frame.open - 1], inside, behind) else {
+            return false;
+        };
+        let header = top.header;
+        self.lexer.gaps.truncate(frame.gaps);
+        self.lexer.gaps.push(Gap { range: header + start..at, instead: b"" });
+        if is_blank(&bytes[header..header + start]) {
+            self.begin_header();
+        }
+        true
+    }
+
+    /// A declaration, or a name of an enumeration, ends before the last byte: what it is set to is left out.
+    fn end_declaration(&mut self) {
+        let (rules, bytes) = (self.rules, self.bytes);
+        let end = self.lexer.at - 1;
+        let top = self.top();
+        if !rules.is_c() || top.context == Context::Function || !matches!(top.mark, 0 | b'{') {
+            return;
+        }
+        let (begin, is_list) = (top.header, top.holds == Holds::Names);
+        let Some(text) = bytes.get(begin..end) else { return };
+        if let Some((range, instead)) = c::value(text, is_list) {
+            self.lexer.gaps.push(Gap { range: begin + range.start..begin + range.end, instead });
+        }
     }
 }

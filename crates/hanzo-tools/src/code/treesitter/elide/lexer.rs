@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::super::language::Language;
-use super::{Gap, LEAST_TEXT, is_word};
+use super::{Gap, LEAST_COMMENT, LEAST_TEXT, is_word};
 
 /// What matters to where bodies begin and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +18,13 @@ pub(super) enum Token {
     Names,
     /// `=>` of a script.
     Arrow,
-    /// That is where it ended.
-    Comment,
+    /// Where it begins; it has ended.
+    Comment(usize),
     Word(Range<usize>),
-    Directive(Directive),
+    /// `<` right behind a word of C++.
+    Angle,
+    /// What a line says and where it begins.
+    Directive(Directive, usize),
 }
 
 /// A line for the preprocessor.
@@ -52,7 +55,7 @@ pub(super) struct Lexer<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
     /// What was last seen that is neither blank nor comment.
-    last: u8,
+    pub(super) last: u8,
     last_word: Range<usize>,
     pub(super) gaps: Vec<Gap>,
     /// Elements and templates in one another.
@@ -109,8 +112,9 @@ impl<'a> Lexer<'a> {
                     continue;
                 }
                 b'/' if matches!(self.peek(1), b'/' | b'*') => {
+                    let start = self.at;
                     self.comment();
-                    return Some(Token::Comment);
+                    return Some(Token::Comment(start));
                 }
                 b'/' if self.dialect == Dialect::Script && self.expects_value() && self.regex() => {}
                 b'"' => self.string(),
@@ -119,7 +123,8 @@ impl<'a> Lexer<'a> {
                 b'`' if self.dialect == Dialect::Script => self.template()?,
                 b'<' if self.begins_element() => self.element()?,
                 b'#' if self.dialect == Dialect::C && self.begins_line() => {
-                    return Some(Token::Directive(self.directive()));
+                    let start = self.at;
+                    return Some(Token::Directive(self.directive(), start));
                 }
                 _ if is_word(byte) => {
                     let start = self.at;
@@ -153,6 +158,9 @@ impl<'a> Lexer<'a> {
             b'}' | b')' | b']' => Some(Token::Close(byte)),
             b';' => Some(Token::End),
             b',' => Some(Token::Comma),
+            b'<' if self.language == Language::Cpp => {
+                (before == b'a' && is_word(self.bytes[self.at - 2])).then_some(Token::Angle)
+            }
             _ if self.dialect != Dialect::Script => None,
             b'=' if self.peek(0) == b'>' => {
                 self.at += 1;
@@ -226,7 +234,9 @@ impl<'a> Lexer<'a> {
                 }
             }
         }
-        self.gap(start..self.at, b" ");
+        if self.at - start >= LEAST_COMMENT {
+            self.gaps.push(Gap { range: start..self.at, instead: b" " });
+        }
     }
 
     /// Behind a string; `open` bytes begin it and `end` ends it, and nothing in it is special.

@@ -10,13 +10,17 @@ use std::ops::Range;
 use super::super::language::Language;
 
 mod braces;
+mod c;
+mod conditionals;
 mod lexer;
 mod python;
 mod rules;
 
 /// Something shorter is parsed as quickly as it is left out.
-const LEAST: usize = 24;
-/// As that, for a comment or what is in a string.
+const LEAST: usize = 6;
+/// As that, for a comment.
+const LEAST_COMMENT: usize = 12;
+/// As that, for what is in a string: a short one may be the name of a member.
 const LEAST_TEXT: usize = 48;
 
 /// A stretch that is not parsed, and what the parser sees in its place.
@@ -98,6 +102,10 @@ fn in_order(mut gaps: Vec<Gap>) -> Vec<Gap> {
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+}
+
+fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_whitespace)
 }
 
 #[cfg(test)]

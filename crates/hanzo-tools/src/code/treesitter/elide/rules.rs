@@ -1,7 +1,7 @@
 //! What begins a body and what defines something, language by language. When in doubt, a body is parsed.
 
 use super::super::super::language::Language;
-use super::is_word;
+use super::{c, is_blank, is_word};
 
 /// What a block is, as far as what stands before it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,19 @@ impl Rules {
         matches!(self.language, Language::JavaScript | Language::TypeScript | Language::Tsx)
     }
 
+    pub(super) fn is_c(self) -> bool {
+        matches!(self.language, Language::C | Language::Cpp)
+    }
+
+    pub(super) fn is_cpp(self) -> bool {
+        self.language == Language::Cpp
+    }
+
+    /// Whether a block behind `header` holds the names of an enumeration.
+    pub(super) fn is_enumeration(self, header: &[u8]) -> bool {
+        self.is_c() && find_word(&header[header.len().saturating_sub(MAX_HEADER)..], b"enum").is_some()
+    }
+
     fn is_typed(self) -> bool {
         matches!(self.language, Language::TypeScript | Language::Tsx)
     }
@@ -64,7 +77,7 @@ impl Rules {
             Language::Rust => function_if(has_word_before_name(header, b"fn")),
             Language::Go => go_shape(header),
             Language::Java => java_shape(header),
-            Language::C | Language::Cpp => function_if(is_c_body(header)),
+            Language::C | Language::Cpp => c_shape(header),
             _ => script_shape(header),
         }
     }
@@ -100,11 +113,21 @@ impl Rules {
                     | b"Override"
             ),
             Language::C | Language::Cpp => match word {
-                b"typedef" | b"using" | b"namespace" | b"template" => true,
+                b"typedef" => true,
+                // `using namespace a;` and `using a::b;` define nothing.
+                b"using" => {
+                    let name = behind.trim_ascii_start();
+                    name[first_word(name).len()..].trim_ascii_start().starts_with(b"=")
+                }
                 b"struct" | b"union" | b"enum" | b"class" => {
                     let limit = &behind[..behind.len().min(200)];
-                    let stop = limit.iter().position(|byte| b";{)=,*&".contains(byte));
-                    stop.is_some_and(|at| limit[at] == b'{')
+                    let stop = |text: &[u8], marks: &[u8]| text.iter().position(|byte| marks.contains(byte));
+                    stop(limit, b";{)=,*&:").is_some_and(|at| match limit[at] {
+                        b'{' => true,
+                        // What a class is derived from may have more in it.
+                        b':' => stop(&limit[at..], b";{)=").is_none_or(|end| limit[at + end] == b'{'),
+                        _ => false,
+                    })
                 }
                 _ => false,
             },
@@ -112,15 +135,23 @@ impl Rules {
         }
     }
 
-    /// Whether a word of C or C++ is a macro that says something about the declaration it stands before, such as `SQLITE_API`.
-    /// To the grammar it is a type, and the type behind it an error that may cost the rest of a class.
+    /// Whether a word of C or C++ is a macro that says something about the declaration it stands in, such as `SQLITE_API`. To
+    /// the grammar it is a type, and the type behind it an error that may cost the rest of a class. `before` is the declaration
+    /// up to the word.
     pub(super) fn is_decoration(self, before: &[u8], word: &[u8], behind: &[u8]) -> bool {
-        let is_capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
-        matches!(self.language, Language::C | Language::Cpp)
-            && word.len() >= 4
-            && word.contains(&b'_')
-            && word.iter().all(is_capital)
-            && (begins_declaration(&behind[..behind.len().min(200)]) || names_class(before, behind))
+        let is_capital = word.len() >= 4 && word.contains(&b'_') && c::is_macro(word);
+        let near = &behind[..behind.len().min(200)];
+        self.is_c()
+            && if is_capital {
+                begins_declaration(near)
+                    || names_class(before, behind)
+                    || ends_declaration(before, behind)
+                    || is_behind_type(before, near)
+                    || is_blank(before) && stands_alone(behind)
+            } else {
+                // `__inline__`, `__vector`
+                word.starts_with(b"__") && begins_declaration(near)
+            }
     }
 
     fn defines_in_script(self, word: &[u8], behind: &[u8]) -> bool {
@@ -173,6 +204,18 @@ fn java_shape(header: &[u8]) -> Shape {
     }
 }
 
+fn c_shape(header: &[u8]) -> Shape {
+    let header = c::without_comments(header);
+    let header = header.trim_ascii();
+    // `A() : a(1), b{2} {`
+    let begins = !header.ends_with(b"=") && c::inheritance(header, true).is_some();
+    match header.last() {
+        Some(b')' | b'}') if begins => Shape::Function,
+        Some(byte) if begins && (is_word(*byte) || *byte == b'>') => Shape::Inline,
+        _ => function_if(is_c_body(header)),
+    }
+}
+
 fn is_c_body(header: &[u8]) -> bool {
     let mut head = header;
     if head.ends_with(b"=") {
@@ -206,14 +249,52 @@ fn names_class(before: &[u8], behind: &[u8]) -> bool {
     is_class && is_named && (rest.starts_with(b"{") || rest.starts_with(b"final") || rest.starts_with(b":"))
 }
 
+/// Whether a word stands behind the parameters of a function and before its body or end, as in `void f() MY_NOEXCEPT;`.
+fn ends_declaration(before: &[u8], behind: &[u8]) -> bool {
+    let before = before[before.len().saturating_sub(64)..].trim_ascii_end();
+    let is_behind =
+        before.ends_with(b")") || matches!(last_word(before), b"const" | b"noexcept" | b"override");
+    let next = behind[..behind.len().min(64)].trim_ascii_start().first();
+    is_behind && next.is_some_and(|byte| matches!(byte, b'{' | b';' | b'=' | b':'))
+}
+
+/// Whether a word stands between a type and the name of a variable, as in `const Device DEVICE_REF device;`.
+fn is_behind_type(before: &[u8], behind: &[u8]) -> bool {
+    let before = before[before.len().saturating_sub(64)..].trim_ascii_end();
+    let name = behind.trim_ascii_start();
+    let next = name[first_word(name).len()..].trim_ascii_start().first();
+    let is_type = match last_word(before) {
+        b"" => before.ends_with(b">") || before.ends_with(b"*") || before.ends_with(b"&"),
+        b"const" | b"static" | b"inline" | b"extern" | b"mutable" | b"volatile" | b"constexpr"
+        | b"typedef" | b"friend" | b"virtual" | b"explicit" | b"typename" | b"class" | b"struct"
+        | b"union" | b"enum" | b"return" | b"using" | b"namespace" | b"goto" | b"new" => false,
+        word => word != before || !c::is_macro(word),
+    };
+    let is_named = name.len() < behind.len() && !first_word(name).is_empty();
+    is_type && is_named && next.is_some_and(|byte| b";=[".contains(byte))
+}
+
+/// Whether what follows is a line of its own, and no function whose result a word before would be.
+fn stands_alone(behind: &[u8]) -> bool {
+    let rest = c::behind_comments(behind);
+    let line = &behind[..memchr::memchr(b'\n', behind).unwrap_or(behind.len())];
+    let is_line = is_blank(line) || c::behind_comments(line).is_empty();
+    let begins =
+        rest.first().is_none_or(|byte| b"#}~".contains(byte)) || is_declaration(&rest[..rest.len().min(200)]);
+    is_line && begins
+}
+
 /// Whether a whole declaration follows, behind a blank: a keyword, or a type and a name.
-fn begins_declaration(text: &[u8]) -> bool {
+pub(super) fn begins_declaration(text: &[u8]) -> bool {
     let rest = text.trim_ascii_start();
+    rest.len() < text.len() && is_declaration(rest)
+}
+
+fn is_declaration(rest: &[u8]) -> bool {
     let first = first_word(rest);
-    if first.is_empty() || rest.len() == text.len() {
-        return false;
-    }
     match first {
+        // What undoes another.
+        b"" => rest.starts_with(b"~"),
         b"void" | b"int" | b"char" | b"short" | b"long" | b"float" | b"double" | b"bool" | b"auto"
         | b"unsigned" | b"signed" | b"static" | b"inline" | b"extern" | b"constexpr" | b"virtual"
         | b"explicit" | b"friend" | b"template" | b"typename" | b"class" | b"struct" | b"union" | b"enum"
@@ -221,7 +302,7 @@ fn begins_declaration(text: &[u8]) -> bool {
         b"const" | b"volatile" => begins_declaration(&rest[first.len()..]),
         _ => {
             let name = behind_type(&rest[first.len()..]);
-            name.first().is_some_and(|byte| is_word(*byte) && !byte.is_ascii_digit())
+            name.first().is_some_and(|byte| (is_word(*byte) && !byte.is_ascii_digit()) || *byte == b'~')
         }
     }
 }
@@ -256,7 +337,7 @@ fn behind_type(text: &[u8]) -> &[u8] {
     }
 }
 
-fn first_word(text: &[u8]) -> &[u8] {
+pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..text.iter().position(|byte| !is_word(*byte)).unwrap_or(text.len())]
 }
 
@@ -344,11 +425,11 @@ fn opening(text: &[u8]) -> Option<usize> {
     })
 }
 
-fn last_word(text: &[u8]) -> &[u8] {
+pub(super) fn last_word(text: &[u8]) -> &[u8] {
     &text[text.iter().rposition(|byte| !is_word(*byte)).map_or(0, |at| at + 1)..]
 }
 
-fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
+pub(super) fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
     memchr::memmem::find_iter(text, word).find(|at| {
         let before = at.checked_sub(1).is_none_or(|before| !is_word(text[before]));
         before && text.get(at + word.len()).is_none_or(|byte| !is_word(*byte))
