@@ -16,10 +16,14 @@ mod mcp;
 mod memory;
 mod net;
 mod permissions;
+#[cfg(target_os = "linux")]
+mod pty;
 mod resumed;
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod scrollback;
 mod setup;
 mod support;
 mod trust;
