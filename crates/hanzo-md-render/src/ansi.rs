@@ -57,7 +57,9 @@ pub fn render(lines: &[Line], escapes: Escapes, hyperlinks: Hyperlinks) -> Strin
     for line in lines {
         for span in &line.spans {
             let target = match hyperlinks {
-                Hyperlinks::Osc8 if escapes != Escapes::Plain => span.link.as_deref().and_then(hyperlink_target),
+                Hyperlinks::Osc8 if escapes != Escapes::Plain => {
+                    span.link.as_deref().and_then(hyperlink_target)
+                }
                 _ => None,
             };
             if let Some(target) = &target {

@@ -6,7 +6,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
 use crossterm::terminal::size;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hanzo_protocol::engine::{EngineClient, EngineError, Request, Response};
@@ -16,28 +15,20 @@ use hanzo_protocol::{BoxFuture, BoxStream};
 use ratatui::text::Line;
 use tokio::sync::mpsc;
 
-use crate::app::{App, Asked, Command, Event, Follow, Notify, Setup, TerminalSetup};
-use crate::edit::{Key, KeyCode, Modifiers};
+use crate::app::{App, Asked, Command, Event, Follow, Setup, TerminalSetup};
 use crate::host::Host;
-use crate::terminal::{Asking, Extent, Guard, Input, Pages, Reader, Screen, install_panic_hook};
+use crate::terminal::{Asking, Extent, Guard, Input, Pages, Reader, Screen, View, install_panic_hook};
+
+mod sequences;
+mod sizes;
+
+use sequences::{clipboard, in_tmux, notification, through_tmux};
+use sizes::{ANSWER, Resizing};
 
 /// How long the answers of the machine may pile up; the user types one character at a time.
 const HOST_ANSWERS: usize = 64;
 /// How often what the engine says is drawn at most. What the user types is drawn at once.
 const PACE: Duration = Duration::from_millis(25);
-/// How long the terminal's size must be quiet before it is believed: while a window is dragged, what is drawn for one size
-/// arrives at another.
-const SETTLED: Duration = Duration::from_millis(40);
-/// How long a terminal has to answer. One that never answered is not asked again.
-const ANSWER: Duration = Duration::from_millis(250);
-/// How long one that did answer before has: the connection may be slow.
-const SLOW_ANSWER: Duration = Duration::from_secs(2);
-/// How long two sizes, the one we are told and the one the terminal has, may differ before the first is believed.
-const DISAGREE: Duration = Duration::from_secs(1);
-/// How long after another size tmux may have the next one without telling: it tells one in a quarter of a second.
-const HUSHED: Duration = Duration::from_millis(260);
-/// How many rows a turn of the wheel is.
-const WHEEL_ROWS: isize = 3;
 
 /// How many lines are written at once. Between two lots the keys have their turn, however much there is to write.
 const LINES_AT_ONCE: usize = 1_000;
@@ -90,7 +81,8 @@ pub async fn run(
         backlog: VecDeque::new(),
         resizing: Resizing::Not,
         resized: None,
-        disagreed: false,
+        real: None,
+        wanted: 1,
         hushed: None,
         has_answered: false,
         drawn: began,
@@ -125,26 +117,18 @@ struct Face<'a> {
     /// Final lines that are not written yet.
     backlog: VecDeque<Line<'static>>,
     resizing: Resizing,
-    /// When the news of another size came.
+    /// When there last was something new about the size.
     resized: Option<Instant>,
-    /// The width the terminal said it had when it was last asked and it was not the one we were told.
-    disagreed: bool,
+    /// The width the terminal said it had when it was last asked.
+    real: Option<usize>,
+    /// How many answers have to agree with what we are told, one after the other.
+    wanted: u32,
     /// Until then nothing is drawn that can wait.
     hushed: Option<Instant>,
     /// Whether the terminal ever answered a question.
     has_answered: bool,
     drawn: Instant,
     ended: bool,
-}
-
-/// The steps from the news of another size to a drawing for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Resizing {
-    Not,
-    /// The size must be quiet until then.
-    Quiet(Instant),
-    /// The terminal was asked where it has put everything, and has until then to say.
-    Asked(Instant),
 }
 
 impl Face<'_> {
@@ -222,95 +206,6 @@ impl Face<'_> {
             }
         }
         Ok(())
-    }
-
-    /// When what changed is drawn. A terminal that has not come to the last frame yet gets no further one to fall behind with.
-    fn next_frame(&self, dirty: bool) -> Option<Instant> {
-        let pace = if self.screen.is_waiting() { self.patience() } else { PACE };
-        let at = (self.drawn + pace).max(self.hushed.unwrap_or(self.drawn));
-        (dirty && self.resizing == Resizing::Not).then_some(at)
-    }
-
-    fn patience(&self) -> Duration {
-        if self.has_answered { SLOW_ANSWER } else { ANSWER }
-    }
-
-    /// Takes what is for the loop; the rest is for the state.
-    fn typed(&mut self, input: Input) -> Option<Input> {
-        match input {
-            Input::Resize(..) => self.resize_soon(),
-            Input::Position(row, column) => {
-                self.has_answered = true;
-                self.screen.answered(row, column);
-                if self.screen.is_astray() && self.resizing == Resizing::Not {
-                    self.resize_soon();
-                }
-            }
-            input => {
-                let Some(by) = self.scrolls(&input) else { return Some(input) };
-                let (width, height) = self.screen.size();
-                self.pages.scroll(by, width, height.saturating_sub(self.app.view().rows.len()));
-                return Some(Input::Wheel(0));
-            }
-        }
-        None
-    }
-
-    /// How many rows something typed goes through the lines that are kept here.
-    fn scrolls(&self, input: &Input) -> Option<isize> {
-        if self.terminal.modes.extent != Extent::Whole || self.app.has_dialog() {
-            return None;
-        }
-        let page = isize::try_from(self.screen.size().1 / 2).unwrap_or(1).max(1);
-        let control = |code| Key::new(code).with(Modifiers::CONTROL);
-        match input {
-            Input::Wheel(by) => Some(isize::from(*by) * WHEEL_ROWS),
-            Input::Key(key) if *key == Key::new(KeyCode::PageUp) => Some(-page),
-            Input::Key(key) if *key == Key::new(KeyCode::PageDown) => Some(page),
-            Input::Key(key) if *key == control(KeyCode::Home) => Some(isize::MIN / 2),
-            Input::Key(key) if *key == control(KeyCode::End) => Some(isize::MAX / 2),
-            _ => None,
-        }
-    }
-
-    fn resize_soon(&mut self) {
-        let now = Instant::now();
-        self.resized.get_or_insert(now);
-        self.resizing = Resizing::Quiet(now + SETTLED);
-    }
-
-    /// Takes the next step when it is time for it; whether there is another size to draw for.
-    fn go_on_resizing(&mut self) -> io::Result<bool> {
-        let now = Instant::now();
-        match self.resizing {
-            Resizing::Quiet(until) if until <= now => {
-                self.screen.ask_where()?;
-                self.resizing = Resizing::Asked(now + self.patience());
-            }
-            Resizing::Asked(until) if !self.screen.is_waiting() || until <= now => {
-                let (width, height) = size()?;
-                let real = self.screen.whereabouts().width;
-                let lately = self.resized.is_some_and(|at| at.elapsed() < DISAGREE);
-                // What we are told is behind what the terminal has: the rest of the news is under way. Where that was so
-                // once, one answer that agrees may be by chance.
-                let disagrees = real.is_some_and(|real| real != usize::from(width));
-                if std::mem::replace(&mut self.disagreed, disagrees) | disagrees && lately {
-                    self.resizing = Resizing::Quiet(now + 2 * SETTLED);
-                    return Ok(false);
-                }
-                self.resizing = Resizing::Not;
-                self.resized = None;
-                self.hushed = in_tmux().then(|| now + HUSHED);
-                for line in self.screen.resize(width, height)?.into_iter().rev() {
-                    self.backlog.push_front(line);
-                }
-                let commands = self.update(Event::Input(Input::Resize(width, height)));
-                self.carry_out(commands)?;
-                return Ok(true);
-            }
-            _ => {}
-        }
-        Ok(false)
     }
 
     fn update(&mut self, event: Event) -> Vec<Command> {
@@ -502,19 +397,10 @@ impl Face<'_> {
             let mut out = io::stdout();
             let (width, height) = size()?;
             let mut screen = Screen::new(&mut out, width, height, self.terminal.reflow);
-            screen.draw(&self.pages.into_lines(), &Default::default())?;
+            screen.draw(&self.pages.into_lines(), &View::default())?;
             screen.leave()?;
         }
         Ok(left)
-    }
-}
-
-impl Resizing {
-    fn until(self) -> Option<Instant> {
-        match self {
-            Resizing::Not => None,
-            Resizing::Quiet(until) | Resizing::Asked(until) => Some(until),
-        }
     }
 }
 
@@ -549,58 +435,5 @@ async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// What puts text on the clipboard of the terminal the user sits at, also through SSH.
-fn clipboard(text: &str) -> String {
-    format!("\x1b]52;c;{}\x07", base64::engine::general_purpose::STANDARD.encode(text))
-}
-
-/// tmux passes such a sequence on only when wrapped, or takes it itself, as it is configured; so it gets both.
-fn through_tmux(sequence: &str, in_tmux: bool) -> Vec<u8> {
-    if !in_tmux {
-        return sequence.as_bytes().to_vec();
-    }
-    let wrapped = sequence.replace('\x1b', "\x1b\x1b");
-    format!("{sequence}\x1bPtmux;{wrapped}\x1b\\").into_bytes()
-}
-
-/// What calls the user, who looks elsewhere.
-fn notification(text: &str, notify: Notify, in_tmux: bool) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if notify == Notify::Desktop {
-        let text: String = text.chars().filter(|c| !c.is_control()).collect();
-        bytes.extend(through_tmux(&format!("\x1b]9;{text}\x07"), in_tmux));
-    }
-    if notify != Notify::Never {
-        bytes.push(0x07);
-    }
-    bytes
-}
-
-fn in_tmux() -> bool {
-    std::env::var_os("TMUX").is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tmux_gets_the_clipboard_twice_and_others_once() {
-        let sequence = clipboard("hi");
-        assert_eq!(through_tmux(&sequence, false), b"\x1b]52;c;aGk=\x07");
-        assert_eq!(
-            through_tmux(&sequence, true),
-            b"\x1b]52;c;aGk=\x07\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\"
-        );
-    }
-
-    #[test]
-    fn the_user_is_called_as_they_wish() {
-        assert_eq!(notification("a\x1b\x07b", Notify::Desktop, false), b"\x1b]9;ab\x07\x07");
-        assert_eq!(notification("ab", Notify::Bell, false), b"\x07");
-        assert_eq!(notification("ab", Notify::Never, false), b"");
     }
 }

@@ -35,6 +35,7 @@ pub struct Cli {
 
 /// How the terminal face begins.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct FaceArgs {
     /// What to say first
     #[arg(value_name = "PROMPT")]

@@ -13,6 +13,8 @@ pub struct Tmux {
     socket: String,
 }
 
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 impl Tmux {
     /// Starts the program; `None`, and a line that says so, where there is no tmux.
     pub fn start(world: &World, width: u16, height: u16, arguments: &str) -> Option<Self> {
@@ -21,7 +23,6 @@ impl Tmux {
             return None;
         }
         // A server that was told to end may be there for a moment: each has a name of its own.
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let tmux = Self { socket: format!("hanzo-test-{}-{count}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_hanzo-dev");

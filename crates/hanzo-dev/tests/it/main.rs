@@ -6,6 +6,8 @@ mod basics;
 mod config;
 mod engine_commands;
 mod face;
+#[cfg(target_os = "linux")]
+mod felt;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;

@@ -64,7 +64,7 @@ impl Pty {
         let heard: Arc<(Mutex<Vec<u8>>, Condvar)> = Arc::default();
         let (reads, hears) = (Arc::clone(&master), Arc::clone(&heard));
         std::thread::spawn(move || {
-            let mut bytes = [0; 65_536];
+            let mut bytes = vec![0; 65_536];
             // The end of the program is an error here.
             while let Ok(count @ 1..) = (&*reads).read(&mut bytes) {
                 hears.0.lock().unwrap().extend_from_slice(&bytes[..count]);
@@ -99,7 +99,7 @@ impl Pty {
 
     /// Waits until `text` is heard behind `from`; returns where it ends, and when that was.
     pub fn wait_for(&self, text: &str, from: usize) -> (usize, Instant) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_mins(1);
         let mut heard = self.heard.0.lock().unwrap();
         let mut searched = from;
         loop {
@@ -111,20 +111,6 @@ impl Pty {
             let left = end.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "waited for {text}: {}", String::from_utf8_lossy(&heard[from..]));
             heard = self.heard.1.wait_timeout(heard, left).unwrap().0;
-        }
-    }
-
-    /// Forgets what was heard, for the sake of memory.
-    pub fn forget(&self) {
-        self.heard.0.lock().unwrap().clear();
-    }
-
-    /// Waits for the end of the program.
-    pub fn wait(mut self) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < end, "the program does not end");
-            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }

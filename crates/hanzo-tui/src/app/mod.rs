@@ -505,12 +505,11 @@ impl App {
     /// Says what became of text that was to be copied: a terminal does not tell whether it took it.
     fn copied(&mut self, text: String, by: Option<&'static str>, commands: &mut Vec<Command>) {
         let count = text.chars().count();
-        match by {
-            Some(program) => self.remark(format!("Copied {count} characters with {program}")),
-            None => {
-                self.remark(format!("Sent {count} characters to the terminal's clipboard (OSC 52)"));
-                commands.push(Command::CopyByTerminal(text));
-            }
+        if let Some(program) = by {
+            self.remark(format!("Copied {count} characters with {program}"));
+        } else {
+            self.remark(format!("Sent {count} characters to the terminal's clipboard (OSC 52)"));
+            commands.push(Command::CopyByTerminal(text));
         }
     }
 

@@ -40,7 +40,10 @@ pub(super) fn broken(widths: impl Iterator<Item = usize>, columns: usize) -> usi
 /// The same of a line.
 pub(super) fn broken_line(line: &Line<'_>, columns: usize) -> usize {
     let widths = line.spans.iter().flat_map(|span| span.content.graphemes(true));
-    broken(widths.map(|grapheme| if grapheme.contains(char::is_control) { 0 } else { grapheme.width() }), columns)
+    broken(
+        widths.map(|grapheme| if grapheme.contains(char::is_control) { 0 } else { grapheme.width() }),
+        columns,
+    )
 }
 
 pub(super) fn write_cells(cells: &[Cell], out: &mut Vec<u8>) {

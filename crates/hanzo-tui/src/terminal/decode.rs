@@ -67,15 +67,16 @@ impl Decoder {
         while from < self.held.len() {
             let rest = &self.held[from..];
             let searched = if from == 0 { self.searched } else { 0 };
-            let found =
-                if rest.starts_with(b"\x1b[200~") { pasted(rest, searched) } else { sequence(rest) };
+            let found = if rest.starts_with(b"\x1b[200~") { pasted(rest, searched) } else { sequence(rest) };
             match found {
                 Found::Whole(length, input) => {
                     inputs.extend(input);
                     from += length;
                     self.searched = 0;
                 }
-                Found::More if rest.len() > LONGEST && !rest.starts_with(b"\x1b[200~") => from = self.held.len(),
+                Found::More if rest.len() > LONGEST && !rest.starts_with(b"\x1b[200~") => {
+                    from = self.held.len();
+                }
                 Found::More => {
                     self.searched = rest.len();
                     break;
@@ -101,14 +102,11 @@ fn pasted(bytes: &[u8], searched: usize) -> Found {
 
 fn sequence(bytes: &[u8]) -> Found {
     match bytes {
-        [0x1b] => Found::More,
+        [0x1b] | [0x1b, b'P' | b'_' | b'O'] => Found::More,
         [0x1b, b'[', ..] => control(bytes),
         [0x1b, b']', ..] => command(bytes),
-        [0x1b, b'P' | b'_', ..] if bytes.len() > 2 => string(bytes),
-        [0x1b, b'P' | b'_' | b'O'] => Found::More,
-        [0x1b, b'O', last, ..] => {
-            Found::Whole(3, letter(*last).map(|code| Input::Key(Key::new(code))))
-        }
+        [0x1b, b'P' | b'_', ..] => string(bytes),
+        [0x1b, b'O', last, ..] => Found::Whole(3, letter(*last).map(|code| Input::Key(Key::new(code)))),
         [0x1b, 0x1b, ..] => Found::Whole(1, Some(Input::Key(Key::new(KeyCode::Escape)))),
         [0x1b, rest @ ..] => match single(rest) {
             Found::Whole(length, Some(Input::Key(key))) => {
@@ -343,8 +341,14 @@ mod tests {
     fn keys_arrive_as_the_editor_knows_them() {
         assert_eq!(keys(b"aZ\x03\r\t\x7f\x00"), "aZ<C-c><CR><Tab><BS><C-Space>");
         assert_eq!(keys("é日👍".as_bytes()), "é日👍");
-        assert_eq!(keys(b"\x1b[A\x1bOB\x1b[1;5C\x1b[1;3D\x1b[H\x1b[4~\x1b[3;5~"), "<Up><Down><C-Right><M-Left><Home><End><C-Del>");
-        assert_eq!(keys(b"\x1b[Z\x1b[9;2u\x1b[13;2u\x1b[27;2;13~\x1b[27u"), "<S-Tab><S-Tab><S-CR><S-CR><Esc>");
+        assert_eq!(
+            keys(b"\x1b[A\x1bOB\x1b[1;5C\x1b[1;3D\x1b[H\x1b[4~\x1b[3;5~"),
+            "<Up><Down><C-Right><M-Left><Home><End><C-Del>"
+        );
+        assert_eq!(
+            keys(b"\x1b[Z\x1b[9;2u\x1b[13;2u\x1b[27;2;13~\x1b[27u"),
+            "<S-Tab><S-Tab><S-CR><S-CR><Esc>"
+        );
         assert_eq!(keys(b"\x1bb\x1b\x7f\x1b\r\x1bB"), "<M-b><M-BS><M-CR><M-B>");
         assert_eq!(keys(b"\x1b[99;6u\x1b[97;4u\x1b[57400u"), "<C-c><M-A>1");
         assert_eq!(keys(b"\x1b[97;1:3u\x1b[97;1:1u"), "a", "a release is no press");
@@ -377,7 +381,10 @@ mod tests {
     fn answers_of_the_terminal_are_not_keys() {
         assert_eq!(all(b"\x1b[12;80R"), [Input::Position(12, 80)]);
         assert_eq!(all(b"\x1b]11;rgb:ffff/ffff/f0f0\x07"), [Input::Background(Background::Light)]);
-        assert_eq!(all(b"\x1b]11;rgb:1e/1e/2e\x1b\\a"), [Input::Background(Background::Dark), Input::Key(Key::char('a'))]);
+        assert_eq!(
+            all(b"\x1b]11;rgb:1e/1e/2e\x1b\\a"),
+            [Input::Background(Background::Dark), Input::Key(Key::char('a'))]
+        );
         assert_eq!(all(b"\x1b[I\x1b[O"), [Input::Focus(true), Input::Focus(false)]);
         assert_eq!(all(b"\x1b[?62;4c\x1bP>|tmux 3.4\x1b\\\x1b[<0;5;3m"), []);
         assert_eq!(all(b"\x1b[<65;5;3M\x1b[<0;5;3M"), [Input::Wheel(1), Input::Click { row: 2, column: 4 }]);

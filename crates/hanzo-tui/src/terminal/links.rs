@@ -24,7 +24,9 @@ static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
 /// `style` for text that leads to `address`, if that is one a click may open.
 pub fn leading_to(style: Style, address: &str) -> Style {
-    let Some(target) = hanzo_md_render::ansi::hyperlink_target(address).filter(|target| target.len() <= LONGEST) else {
+    let Some(target) =
+        hanzo_md_render::ansi::hyperlink_target(address).filter(|target| target.len() <= LONGEST)
+    else {
         return style;
     };
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +79,11 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("\x1b]8;id="), "{text:?}");
         assert!(text.ends_with(";https://example.org/a%20b\x1b\\\x1b]8;;\x1b\\"), "{text:?}");
-        assert_eq!(leading_to(Style::new(), "https://example.org/a b"), style, "the same address, the same place");
+        assert_eq!(
+            leading_to(Style::new(), "https://example.org/a b"),
+            style,
+            "the same address, the same place"
+        );
         assert_eq!(leading_to(Style::new(), "javascript:alert(1)"), Style::new());
     }
 }

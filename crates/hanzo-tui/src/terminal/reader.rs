@@ -35,7 +35,10 @@ pub struct Reader {
 impl Reader {
     /// Begins to read.
     pub fn new() -> io::Result<Self> {
-        #[expect(deprecated, reason = "its successor is unsafe for files that change their number; standard input is always 0")]
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for files that change their number; standard input is always 0"
+        )]
         let terminal = AsyncFd::with_interest(io::stdin(), Interest::READABLE)?;
         Ok(Self {
             terminal,
@@ -48,7 +51,11 @@ impl Reader {
 
     /// Blocks until the terminal has answered what it was asked, as `goes_on` knows, or for `limit`: whoever reads next should
     /// not find our answers. What was typed meanwhile is kept.
-    pub fn settle(&mut self, limit: Duration, mut goes_on: impl FnMut(Option<(u16, u16)>) -> bool) -> io::Result<()> {
+    pub fn settle(
+        &mut self,
+        limit: Duration,
+        mut goes_on: impl FnMut(Option<(u16, u16)>) -> bool,
+    ) -> io::Result<()> {
         let end = Instant::now() + limit;
         let mut on = goes_on(None);
         while on {

@@ -161,7 +161,8 @@ impl<W: Write> Screen<W> {
             // A row is erased from its start or not at all: of one whose end was erased some terminals remember how long it
             // was, and break it by that when they become narrower.
             let shorter = width(new) < width(old);
-            let same = if shorter { 0 } else { old.iter().zip(new).take_while(|(old, new)| old == new).count() };
+            let same =
+                if shorter { 0 } else { old.iter().zip(new).take_while(|(old, new)| old == new).count() };
             column_at(width(&new[..same]), out);
             if shorter {
                 out.extend_from_slice(b"\x1b[K");

@@ -170,6 +170,7 @@ fn compaction(digest: &str, folded: u64, saved: u64, context: &RenderContext) ->
 /// A line between two parts of the transcript.
 fn marker(words: &str, context: &RenderContext) -> Vec<Line<'static>> {
     let mut rows = Rows::new(context);
-    rows.paragraph(&format!("{}{words}", context.mark("── ", "")), context.theme.dim);
+    rows.indent(context.mark("── ", ""), context.mark("   ", ""), context.theme.dim);
+    rows.paragraph(words, context.theme.dim);
     rows.into_lines()
 }

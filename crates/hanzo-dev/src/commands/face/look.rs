@@ -76,7 +76,8 @@ mod tests {
         args: &FaceArgs,
         set: &[(&str, &str)],
     ) -> (&'static str, TerminalSetup) {
-        let find = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let find =
+            |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let (theme, setup) = resolve(settings, args, find);
         (theme.name, setup)
     }
