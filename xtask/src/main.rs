@@ -132,6 +132,7 @@ fn interop() -> Result<()> {
     oracles::test_runners()?;
     oracles::symbols()?;
     mcp_oracles::client()?;
+    oracles::terminals()?;
     oracles::vim()
 }
 

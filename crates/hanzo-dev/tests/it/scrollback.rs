@@ -239,7 +239,7 @@ fn play(terminal: &impl Terminal) {
     // The same as when a window is dragged: one size after the other, with hardly a pause.
     terminal.type_line("three");
     terminal.wait_for_line("third line 5 ");
-    for width in (46..70).rev().step_by(3) {
+    for width in (46..70).rev().chain(46..96).step_by(3) {
         terminal.resize(width, 24);
         std::thread::sleep(Duration::from_millis(15));
     }

@@ -35,13 +35,15 @@ pub(super) enum Resizing {
     Quiet(Instant),
     /// The terminal was asked where it has put everything, and has until then to say.
     Asked(Instant),
+    /// The old viewport was erased, and the terminal has until then to say whether it had the size that was done for.
+    Checked(Instant),
 }
 
 impl Resizing {
     pub(super) fn until(self) -> Option<Instant> {
         match self {
             Resizing::Not => None,
-            Resizing::Quiet(until) | Resizing::Asked(until) => Some(until),
+            Resizing::Quiet(until) | Resizing::Asked(until) | Resizing::Checked(until) => Some(until),
         }
     }
 }
@@ -141,13 +143,24 @@ impl Face<'_> {
                     self.resizing = Resizing::Quiet(now + 2 * SETTLED);
                     return Ok(false);
                 }
-                self.resizing = Resizing::Not;
-                self.resized = Some(now);
-                self.hushed = in_tmux().then(|| now + HUSHED);
+                self.resizing = Resizing::Checked(now + self.patience());
                 for line in self.screen.resize(width, height)?.into_iter().rev() {
                     self.backlog.push_front(line);
                 }
-                let commands = self.update(Event::Input(Input::Resize(width, height)));
+                self.go_on_resizing()
+            }
+            Resizing::Checked(until) if !self.screen.is_waiting() || until <= now => {
+                if self.screen.is_astray() {
+                    // It had yet another size.
+                    self.resize_soon();
+                    return Ok(false);
+                }
+                self.resizing = Resizing::Not;
+                self.resized = Some(now);
+                self.hushed = in_tmux().then(|| now + HUSHED);
+                let (width, height) = self.screen.size();
+                let size = |cells: usize| u16::try_from(cells).unwrap_or(u16::MAX);
+                let commands = self.update(Event::Input(Input::Resize(size(width), size(height))));
                 self.carry_out(commands)?;
                 Ok(true)
             }

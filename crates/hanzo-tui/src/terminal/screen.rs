@@ -9,12 +9,14 @@
 //!
 //! The same drawing serves a viewport that is the whole of the alternate screen; above that there is nothing.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use ratatui::text::Line;
 
+use super::cells::broken_line;
 use super::cells::{Row, cells, width, write_cells, write_line};
-use super::unsure::{Place, Unsure, Whereabouts};
+use super::unsure::{Astray, Place, Unsure, Whereabouts, owned};
 
 /// What the viewport shows: its rows, and where the caret is in them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,7 +71,55 @@ pub struct Screen<W> {
     at: usize,
     caret: Option<(usize, usize)>,
     unsure: Unsure,
+    /// The last lines that were written above the viewport, should they have to be written again.
+    recent: VecDeque<Line<'static>>,
+    /// What was erased for a width of which it is not known yet whether it was the right one.
+    erased: Option<Erased>,
+    /// What an erasure for the wrong width left to be put right.
+    wrong: Option<Wrong>,
     bytes: u64,
+}
+
+/// How many lines are remembered: more than a screen has.
+const RECENT: usize = 200;
+
+/// The old viewport, and how many rows above the cursor were erased with it.
+#[derive(Debug)]
+struct Erased {
+    /// The width before.
+    width: usize,
+    now: Place,
+    astray: Option<Astray>,
+    rows: usize,
+}
+
+impl Erased {
+    /// How many rows above the cursor a screen of so many columns had to erase, and whether lines were among them.
+    fn above(&self, columns: usize, cursor: Option<(usize, usize)>, reach: usize) -> (usize, bool) {
+        let Some(astray) = &self.astray else {
+            let broken = columns < self.width;
+            let above =
+                if broken { self.now.above(columns) + self.now.lower(columns, cursor) } else { self.now.at };
+            return (above, false);
+        };
+        // Rows that were drawn on the resized screen were cut to it.
+        let above = if astray.width <= columns { self.now.at } else { self.now.above(columns) };
+        let Some(lines) = &astray.lines else { return (above, false) };
+        let first = self.now.rows.first().map_or(0, |row| width(row));
+        let more = astray.rows(lines, first, columns);
+        // A line that fills the row or reaches into the next met what we did not know to be there.
+        let spoilt = astray.stale() > 0 || lines.iter().any(|line| line.width() >= astray.width);
+        if spoilt && above + more <= reach { (above + more, true) } else { (above, false) }
+    }
+}
+
+/// What is left of an erasure that was made for the wrong width.
+#[derive(Debug)]
+enum Wrong {
+    /// So many rows of the old viewport.
+    Left(usize),
+    /// Nothing, and of the lines above it some are gone: these, of the first of which so many columns are still there.
+    Gone { lines: Vec<Line<'static>>, columns: usize },
 }
 
 impl<W: Write> Screen<W> {
@@ -86,6 +136,9 @@ impl<W: Write> Screen<W> {
             at: 0,
             caret: None,
             unsure: Unsure::default(),
+            recent: VecDeque::new(),
+            erased: None,
+            wrong: None,
             bytes: 0,
         }
     }
@@ -140,6 +193,9 @@ impl<W: Write> Screen<W> {
             out.push(b'\r');
         }
         self.place_caret(caret, &mut out);
+        self.recent.extend(lines.iter().skip(lines.len().saturating_sub(RECENT)).map(owned));
+        let more = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..more);
         let rows = std::mem::replace(&mut self.shown, rows);
         if asks {
             let before = Place { rows, at: before.0, column: before.1 };
@@ -225,6 +281,28 @@ impl<W: Write> Screen<W> {
     /// The terminal answered a question: row and column, from one.
     pub fn answered(&mut self, row: u16, column: u16) {
         self.unsure.answered(row, column);
+        let (Some(columns), Some(erased)) = (self.unsure.erased_at(), &self.erased) else { return };
+        let (rows, _) = erased.above(columns, None, erased.rows.max(self.height));
+        let right = columns == self.width;
+        self.wrong = match rows.checked_sub(erased.rows) {
+            _ if right => None,
+            Some(left) => Some(Wrong::Left(left)),
+            None => Some(self.gone(erased.rows - rows, columns)),
+        };
+        self.erased = None;
+    }
+
+    /// The lines of which the last `rows` rows are gone.
+    fn gone(&self, rows: usize, columns: usize) -> Wrong {
+        let (mut lines, mut found) = (Vec::new(), 0);
+        for line in self.recent.iter().rev() {
+            if found >= rows {
+                break;
+            }
+            found += broken_line(line, columns);
+            lines.insert(0, line.clone());
+        }
+        Wrong::Gone { lines, columns: found.saturating_sub(rows) * columns }
     }
 
     /// Whether an answer is still to come.
@@ -232,9 +310,9 @@ impl<W: Write> Screen<W> {
         self.unsure.is_waiting()
     }
 
-    /// Whether a frame met a terminal that was resized already.
+    /// Whether something met a terminal that was resized already, and has to be put right.
     pub fn is_astray(&self) -> bool {
-        self.unsure.is_astray()
+        self.unsure.is_astray() || self.wrong.is_some()
     }
 
     /// Asks the terminal where the cursor is and how wide it is, before [`Screen::resize`].
@@ -255,40 +333,54 @@ impl<W: Write> Screen<W> {
         let (astray, place) = self.unsure.settle();
         // As many rows as there are above the cursor can be reached; what scrolled off is no longer ours to erase.
         let reach = place.cursor.map_or(height - 1, |(row, _)| row.min(height - 1));
-        let mut above = self.at;
-        let mut again = Vec::new();
-        if self.extent == Extent::Inline && self.reflow == Reflow::Wraps {
-            let now = Place {
+        let wrong = self.wrong.take();
+        let (was, now) = (
+            self.width,
+            Place {
                 rows: std::mem::take(&mut self.shown),
                 at: self.at,
                 column: self.caret.map_or(0, |(_, column)| column),
-            };
-            if let Some(astray) = astray {
-                // Rows that were drawn on the resized screen were cut to it.
-                above = if astray.width <= width { self.at } else { now.above(width) };
-                if let Some(lines) = &astray.lines {
-                    let first = now.rows.first().map_or(0, |row| super::cells::width(row));
-                    let more = astray.rows(lines, first, width);
-                    // A line that fills the row or reaches into the next met what we did not know to be there.
-                    let spoilt = astray.stale() > 0 || lines.iter().any(|line| line.width() >= astray.width);
-                    if spoilt && above + more <= reach {
-                        above += more;
-                        again.clone_from(lines);
-                    }
-                }
-            } else if width < self.width {
-                above = now.above(width) + now.lower(width, place.cursor);
-            }
-        }
+            },
+        );
         self.width = width;
         self.height = height;
+        let mut again = Vec::new();
         let mut out = Vec::new();
         if self.extent == Extent::Whole {
             out.extend_from_slice(b"\x1b[H\x1b[J");
-        } else {
-            self.at = above.min(reach);
-            go(&mut self.at, 0, &mut out);
-            out.extend_from_slice(b"\r\x1b[J");
+            self.forget();
+            self.put(&out)?;
+            return Ok(again);
+        }
+        let above = match wrong {
+            Some(Wrong::Left(rows)) => rows,
+            Some(Wrong::Gone { lines, columns }) => {
+                self.recent.truncate(self.recent.len() - lines.len());
+                again = lines;
+                columns.div_ceil(width)
+            }
+            None if self.reflow == Reflow::Cuts => self.at,
+            None => {
+                let mut erased = Erased { width: was, now, astray, rows: 0 };
+                let (above, with_lines) = erased.above(width, place.cursor, reach);
+                if with_lines
+                    && let Some(lines) = erased.astray.as_ref().and_then(|astray| astray.lines.clone())
+                {
+                    self.recent.truncate(self.recent.len().saturating_sub(lines.len()));
+                    again = lines;
+                }
+                erased.rows = above.min(reach);
+                self.erased = Some(erased);
+                above
+            }
+        };
+        self.at = above.min(reach);
+        go(&mut self.at, 0, &mut out);
+        out.extend_from_slice(b"\r\x1b[J");
+        if self.asking == Asking::EachFrame && self.erased.is_some() {
+            out.extend_from_slice(ASK_WIDTH);
+            out.push(b'\r');
+            self.unsure.erased();
         }
         self.forget();
         self.put(&out)?;

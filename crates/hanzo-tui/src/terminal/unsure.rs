@@ -43,6 +43,8 @@ enum Question {
     Where,
     /// How wide the screen is now.
     Width,
+    /// How wide it was when the old viewport was erased.
+    Erased,
 }
 
 /// What became of frames that were drawn for another width than the terminal had.
@@ -102,6 +104,8 @@ pub(super) struct Unsure {
     questions: VecDeque<Question>,
     astray: Option<Astray>,
     whereabouts: Whereabouts,
+    /// The width at which the old viewport was really erased.
+    erased: Option<usize>,
     /// Answers that were no longer waited for and may still come.
     late: usize,
 }
@@ -117,6 +121,16 @@ impl Unsure {
     pub fn asked(&mut self) {
         self.whereabouts = Whereabouts::default();
         self.questions.extend([Question::Where, Question::Width]);
+    }
+
+    /// The old viewport was erased, as for some width.
+    pub fn erased(&mut self) {
+        self.questions.push_back(Question::Erased);
+    }
+
+    /// The width at which it really was, once that is known.
+    pub fn erased_at(&mut self) -> Option<usize> {
+        self.erased.take()
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -147,6 +161,7 @@ impl Unsure {
             },
             Some(Question::Where) => self.whereabouts.cursor = Some((row - 1, column - 1)),
             Some(Question::Width) => self.whereabouts.width = Some(column),
+            Some(Question::Erased) => self.erased = Some(column),
             None => {}
         }
     }
@@ -163,7 +178,7 @@ impl Unsure {
     }
 }
 
-fn owned(line: &Line<'_>) -> Line<'static> {
+pub(super) fn owned(line: &Line<'_>) -> Line<'static> {
     let spans = line.spans.iter().map(|span| {
         ratatui::text::Span::styled(span.content.clone().into_owned(), line.style.patch(span.style))
     });

@@ -129,7 +129,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     }
 }
 
-fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
+pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
     if hidden == 0 {
         return;
     }

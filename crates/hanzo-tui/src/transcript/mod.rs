@@ -9,6 +9,7 @@ mod card;
 mod convert;
 mod diff;
 mod message;
+mod proposal;
 mod rows;
 
 use std::fmt::Write as _;
@@ -21,6 +22,7 @@ pub use ask::{Verdict, approval, plan, question};
 pub use card::{card_line, duration, shown, subject};
 pub use diff::diff;
 pub use message::{StreamingMessage, markdown, said, thought};
+pub use proposal::proposal;
 
 use crate::theme::{Marks, Theme};
 use rows::{Rows, grouped};
