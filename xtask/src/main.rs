@@ -145,6 +145,7 @@ fn interop() -> Result<()> {
     oracles::symbols()?;
     mcp_oracles::Programs::install()?.run()?;
     mcp::Tools::install()?.run()?;
+    oracles::terminals()?;
     oracles::vim()
 }
 

@@ -144,6 +144,21 @@ pub fn vim() -> Result<()> {
     )
 }
 
+/// The scrollback on terminals nobody here wrote: tmux, and xterm.js without a window.
+pub fn terminals() -> Result<()> {
+    let directory = target().join("oracles/xterm");
+    std::fs::create_dir_all(&directory)?;
+    if !directory.join("node_modules/@xterm/headless").exists() {
+        std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
+        let arguments = ["install", "--no-audit", "--no-fund", "--loglevel=error", "@xterm/headless"];
+        run(Command::new("npm").current_dir(&directory).args(arguments))?;
+    }
+    run(Command::new("tmux").arg("-V")).context("hint: install tmux")?;
+    let directory = directory.to_string_lossy().into_owned();
+    let arguments = ["test", "--package", "hanzo-dev", "--test", "it", "scrollback::", "--", "--nocapture"];
+    cargo_with(&arguments, &[("HANZO_XTERM", &directory)])
+}
+
 fn install_node_packages(directory: &Path) -> Result<()> {
     let wanted = root().join("test-vectors/check/package.json");
     let installed = directory.join("package.json");

@@ -59,8 +59,8 @@ pub use schema::settings_schema;
 pub use secret::{MASK, Secret, SecretTemplate, Template};
 pub use settings::{
     A2a, Agent, BashJail, Bridge, CredentialsStore, ExternalAgent, Hook, HookEvent, HookFailure, InputMode,
-    Isolation, Limits, McpServer, NetTool, PermissionMode, PermissionRule, Permissions, Provider,
-    ProviderOptions, ReadScope, RuleEntry, Sandbox, SandboxLevel, Settings, Shell, ShellKind, Skills,
-    ToolProfile, Tools, Transport,
+    Isolation, Limits, McpServer, NetTool, Notifications, PermissionMode, PermissionRule, Permissions,
+    Provider, ProviderOptions, ReadScope, RuleEntry, Sandbox, SandboxLevel, ScreenKind, Settings, Shell,
+    ShellKind, Skills, TerminalSettings, ThemeName, ToolProfile, Tools, Transport,
 };
 pub use trust::{Trust, TrustDigest};

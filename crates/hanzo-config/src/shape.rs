@@ -109,7 +109,15 @@ pub(crate) const SETTINGS: &[Field] = &[
     aliased("mcp_servers", "plugins", Shape::Named(SERVER)),
     field("a2a", Shape::Table(A2A)),
     field("bridge", Shape::Table(BRIDGE)),
+    field("terminal", Shape::Table(TERMINAL)),
     field("env", Shape::Map(&Shape::SecretTemplate)),
+];
+
+const TERMINAL: &[Field] = &[
+    field("theme", Shape::Choice(&["auto", "ansi", "dark", "light", "colour-blind", "plain", "words"])),
+    field("screen", Shape::Choice(&["inline", "alternate"])),
+    field("mouse", Shape::Bool),
+    field("notifications", Shape::Choice(&["desktop", "bell", "off"])),
 ];
 
 const AGENT: &[Field] = &[

@@ -57,7 +57,9 @@ pub fn render(lines: &[Line], escapes: Escapes, hyperlinks: Hyperlinks) -> Strin
     for line in lines {
         for span in &line.spans {
             let target = match hyperlinks {
-                Hyperlinks::Osc8 if escapes != Escapes::Plain => span.link.as_deref().and_then(osc8_target),
+                Hyperlinks::Osc8 if escapes != Escapes::Plain => {
+                    span.link.as_deref().and_then(hyperlink_target)
+                }
                 _ => None,
             };
             if let Some(target) = &target {
@@ -82,7 +84,7 @@ pub fn render(lines: &[Line], escapes: Escapes, hyperlinks: Hyperlinks) -> Strin
 }
 
 /// The address as OSC 8 takes it: printable ASCII only, of a scheme that is safe to open by a click.
-fn osc8_target(link: &str) -> Option<String> {
+pub fn hyperlink_target(link: &str) -> Option<String> {
     let (scheme, _) = link.split_once(':')?;
     if !["http", "https", "mailto", "file", "ftp"].iter().any(|safe| scheme.eq_ignore_ascii_case(safe)) {
         return None;

@@ -40,6 +40,10 @@ pub trait Host: Send + Sync {
     /// Writes a document the user asked for and says where it is.
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, String>;
 
+    /// Puts text on the clipboard of the desktop the program runs on, and says which program did; `None` where there is no
+    /// such desktop, as on the far side of a connection.
+    fn copy(&self, text: &str) -> Option<&'static str>;
+
     /// Runs a program the user asked for in the workspace, outside every sandbox, and returns what it printed.
     fn run(&self, program: &str, arguments: &[String]) -> Result<String, String>;
 

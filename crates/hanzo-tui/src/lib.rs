@@ -22,5 +22,5 @@ pub mod text;
 pub mod theme;
 pub mod transcript;
 
-pub use app::{Begin, Setup};
+pub use app::{Begin, Follow, Notify, Setup, TerminalSetup};
 pub use run::{Left, run};

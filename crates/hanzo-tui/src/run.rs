@@ -6,8 +6,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use crossterm::event::EventStream;
 use crossterm::terminal::size;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hanzo_protocol::engine::{EngineClient, EngineError, Request, Response};
@@ -17,17 +15,20 @@ use hanzo_protocol::{BoxFuture, BoxStream};
 use ratatui::text::Line;
 use tokio::sync::mpsc;
 
-use crate::app::{App, Asked, Command, Event, Setup};
+use crate::app::{App, Asked, Command, Event, Follow, Setup, TerminalSetup};
 use crate::host::Host;
-use crate::terminal::{Guard, Input, Reflow, Screen, install_panic_hook, translate};
+use crate::terminal::{Asking, Extent, Guard, Input, Pages, Reader, Screen, View, install_panic_hook};
+
+mod sequences;
+mod sizes;
+
+use sequences::{clipboard, in_tmux, notification, through_tmux};
+use sizes::{ANSWER, Resizing};
 
 /// How long the answers of the machine may pile up; the user types one character at a time.
 const HOST_ANSWERS: usize = 64;
 /// How often what the engine says is drawn at most. What the user types is drawn at once.
 const PACE: Duration = Duration::from_millis(25);
-/// How long the terminal's size must be quiet before it is believed: while a window is dragged, what is drawn for one size
-/// arrives at another.
-const SETTLED: Duration = Duration::from_millis(40);
 
 /// How many lines are written at once. Between two lots the keys have their turn, however much there is to write.
 const LINES_AT_ONCE: usize = 1_000;
@@ -54,15 +55,20 @@ pub async fn run(
 ) -> io::Result<Left> {
     install_panic_hook();
     let (width, height) = size()?;
-    let guard = Guard::take()?;
+    let terminal = setup.terminal;
+    let guard = Guard::take(terminal.modes)?;
     let began = Instant::now();
     let (app, commands) = App::new(setup, width, height);
     let (sender, from_host) = mpsc::channel(HOST_ANSWERS);
-    let screen = Screen::new(io::stdout(), width, height, reflow());
+    let mut screen = Screen::new(io::stdout(), width, height, terminal.reflow);
+    screen.extend(terminal.modes.extent);
+    screen.ask(Asking::EachFrame);
     let mut face = Face {
         app,
         screen,
         guard,
+        terminal,
+        pages: Pages::default(),
         host,
         sender,
         client,
@@ -71,11 +77,21 @@ pub async fn run(
         in_order: None,
         beside: FuturesUnordered::new(),
         events: None,
-        input: Some(EventStream::new()),
+        input: Some(Reader::new()?),
         backlog: VecDeque::new(),
+        resizing: Resizing::Not,
+        resized: None,
+        real: None,
+        wanted: 1,
+        hushed: None,
+        has_answered: false,
+        drawn: began,
         ended: false,
     };
     face.draw()?;
+    if terminal.background == Follow::Follows {
+        face.write(b"\x1b]11;?\x1b\\")?;
+    }
     face.carry_out(commands)?;
     face.watch(from_host, stop).await?;
     face.end()
@@ -85,6 +101,9 @@ struct Face<'a> {
     app: App,
     screen: Screen<io::Stdout>,
     guard: Guard,
+    terminal: TerminalSetup,
+    /// The lines, where the terminal does not keep them.
+    pages: Pages,
     host: Arc<dyn Host>,
     sender: mpsc::Sender<Event>,
     client: &'a dyn EngineClient,
@@ -94,9 +113,21 @@ struct Face<'a> {
     in_order: Option<BoxFuture<'a, Answer>>,
     beside: FuturesUnordered<BoxFuture<'a, Answer>>,
     events: Option<BoxStream<'a, Notification>>,
-    input: Option<EventStream>,
+    input: Option<Reader>,
     /// Final lines that are not written yet.
     backlog: VecDeque<Line<'static>>,
+    resizing: Resizing,
+    /// When there last was something new about the size.
+    resized: Option<Instant>,
+    /// The width the terminal said it had when it was last asked.
+    real: Option<usize>,
+    /// How many answers have to agree with what we are told, one after the other.
+    wanted: u32,
+    /// Until then nothing is drawn that can wait.
+    hushed: Option<Instant>,
+    /// Whether the terminal ever answered a question.
+    has_answered: bool,
+    drawn: Instant,
     ended: bool,
 }
 
@@ -107,21 +138,17 @@ impl Face<'_> {
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         tokio::pin!(stop);
-        let mut drawn = Instant::now();
         let mut dirty = false;
-        let mut resized: Option<Instant> = None;
         while !self.ended {
             let wake = self.app.wake_at().map(|at| self.began + at);
-            let frame = dirty.then(|| drawn + PACE);
-            let settle = resized.map(|at| at + SETTLED);
-            let next = [wake, frame, settle].into_iter().flatten().min();
+            let next = [wake, self.next_frame(dirty), self.resizing.until()].into_iter().flatten().min();
             let happened = tokio::select! {
                 biased;
                 () = &mut stop => return Ok(()),
                 input = next_input(&mut self.input) => match input {
-                    Some(Ok(event)) => Happened::Typed(event),
+                    Ok(Some(input)) => Happened::Typed(input),
                     // The terminal is gone.
-                    Some(Err(_)) | None => return Ok(()),
+                    Ok(None) | Err(_) => return Ok(()),
                 },
                 answer = in_order(&mut self.in_order) => {
                     self.in_order = None;
@@ -141,46 +168,40 @@ impl Face<'_> {
             };
             let mut urgent = false;
             let commands = match happened {
-                Happened::Typed(event) => match translate(event) {
-                    Some(Input::Resize(..)) => {
-                        resized = Some(Instant::now());
-                        continue;
-                    }
+                Happened::Typed(input) => match self.typed(input) {
                     Some(input) => {
                         urgent = true;
+                        dirty = true;
                         self.update(Event::Input(input))
                     }
-                    None => continue,
+                    None => Vec::new(),
                 },
                 Happened::Other(event) => {
                     urgent = matches!(*event, Event::Completions(..));
+                    dirty = true;
                     self.update(*event)
                 }
-                Happened::Time => {
-                    if settle.is_some_and(|at| at <= Instant::now()) {
-                        resized = None;
-                        urgent = true;
-                        let (width, height) = size()?;
-                        self.screen.resize(width, height)?;
-                        self.update(Event::Input(Input::Resize(width, height)))
-                    } else if wake.is_some_and(|at| at <= Instant::now()) {
-                        self.update(Event::Tick)
-                    } else {
-                        urgent = true;
-                        Vec::new()
-                    }
+                Happened::Time if wake.is_some_and(|at| at <= Instant::now()) => {
+                    dirty = true;
+                    self.update(Event::Tick)
                 }
+                Happened::Time => Vec::new(),
             };
             self.carry_out(commands)?;
-            dirty = true;
-            let due = resized.is_none() && (urgent || drawn.elapsed() >= PACE);
-            // The terminal may have another size already and the news of it be under way: rows written now would be taken for
-            // rows that it broke anew, and as many lines above them erased.
-            if due && self.is_resized()? {
-                resized = Some(Instant::now());
-            } else if due {
+            if self.go_on_resizing()? {
+                dirty = true;
+                urgent = true;
+            }
+            let now = Instant::now();
+            let due = urgent || self.next_frame(dirty).is_some_and(|at| at <= now);
+            if !due || !dirty || self.resizing != Resizing::Not {
+                continue;
+            }
+            // The terminal may have another size already and the news of it be under way.
+            if self.is_resized()? {
+                self.resize_soon();
+            } else {
                 self.draw()?;
-                drawn = Instant::now();
                 dirty = !self.backlog.is_empty();
             }
         }
@@ -197,10 +218,37 @@ impl Face<'_> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
+        if self.screen.is_waiting() && !self.has_answered && self.drawn.elapsed() >= ANSWER {
+            self.screen.ask(Asking::Never);
+        }
+        self.drawn = Instant::now();
         self.backlog.extend(self.app.take_lines());
+        let (width, height) = self.screen.size();
+        if self.terminal.modes.extent == Extent::Whole {
+            self.pages.push(self.backlog.drain(..).collect(), width);
+            let view = self.pages.view(self.app.view(), width, height);
+            return self.screen.draw(&[], &view);
+        }
         let count = self.backlog.len().min(LINES_AT_ONCE);
         let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
         self.screen.draw(&lines, &self.app.view())
+    }
+
+    /// Draws all there is and hears the terminal's last answers.
+    fn draw_out(&mut self) -> io::Result<()> {
+        self.screen.ask(Asking::Never);
+        self.draw()?;
+        while !self.backlog.is_empty() {
+            self.draw()?;
+        }
+        let Some(input) = &mut self.input else { return Ok(()) };
+        let screen = &mut self.screen;
+        input.settle(ANSWER, |answer| {
+            if let Some((row, column)) = answer {
+                screen.answered(row, column);
+            }
+            screen.is_waiting()
+        })
     }
 
     fn carry_out(&mut self, commands: Vec<Command>) -> io::Result<()> {
@@ -240,16 +288,13 @@ impl Face<'_> {
                 Command::Run(job, program, arguments) => {
                     self.ask_host(move |host| Some(Event::Ran(job, host.run(program, &arguments))));
                 }
-                Command::Copy(text) => {
-                    let count = text.chars().count();
-                    self.write(&clipboard(&text, std::env::var_os("TMUX").is_some()))?;
-                    let words = format!("Sent {count} characters to the terminal's clipboard (OSC 52)");
-                    let more = self.update(Event::Remark(words));
-                    self.carry_out(more)?;
-                }
+                Command::Copy(text) => self.ask_host(move |host| {
+                    let by = host.copy(&text);
+                    Some(Event::Copied(text, by))
+                }),
+                Command::CopyByTerminal(text) => self.write(&through_tmux(&clipboard(&text), in_tmux()))?,
                 Command::Notify(text) => {
-                    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-                    self.write(format!("\x1b]9;{text}\x07\x07").as_bytes())?;
+                    self.write(&notification(&text, self.terminal.notify, in_tmux()))?;
                 }
                 Command::Edit(text) => {
                     let edited = self.elsewhere(|host| host.edit(&text))?;
@@ -322,10 +367,7 @@ impl Face<'_> {
 
     /// Gives the terminal away while `job` runs.
     fn elsewhere<T>(&mut self, job: impl FnOnce(&dyn Host) -> T) -> io::Result<T> {
-        self.draw()?;
-        while !self.backlog.is_empty() {
-            self.draw()?;
-        }
+        self.draw_out()?;
         // The reader of keys would take those that are not for us.
         self.input = None;
         self.screen.leave()?;
@@ -336,15 +378,13 @@ impl Face<'_> {
         let (width, height) = size()?;
         self.screen.resize(width, height)?;
         let _ = self.update(Event::Input(Input::Resize(width, height)));
-        self.input = Some(EventStream::new());
+        self.input = Some(Reader::new()?);
+        self.screen.ask(Asking::EachFrame);
         Ok(done)
     }
 
     fn end(mut self) -> io::Result<Left> {
-        self.draw()?;
-        while !self.backlog.is_empty() {
-            self.draw()?;
-        }
+        self.draw_out()?;
         self.screen.leave()?;
         let left = Left {
             farewell: self.app.farewell(),
@@ -352,17 +392,25 @@ impl Face<'_> {
             failed: self.app.failed().cloned(),
         };
         self.guard.release()?;
+        if self.terminal.modes.extent == Extent::Whole {
+            // What was on the alternate screen is gone with it; the transcript stays.
+            let mut out = io::stdout();
+            let (width, height) = size()?;
+            let mut screen = Screen::new(&mut out, width, height, self.terminal.reflow);
+            screen.draw(&self.pages.into_lines(), &View::default())?;
+            screen.leave()?;
+        }
         Ok(left)
     }
 }
 
 enum Happened {
-    Typed(crossterm::event::Event),
+    Typed(Input),
     Other(Box<Event>),
     Time,
 }
 
-async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<crossterm::event::Event>> {
+async fn next_input(input: &mut Option<Reader>) -> io::Result<Option<Input>> {
     match input {
         Some(input) => input.next().await,
         None => std::future::pending().await,
@@ -387,35 +435,5 @@ async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// What puts text on the clipboard of the terminal the user sits at, also through SSH. tmux passes it on only when wrapped,
-/// or takes it itself, as it is configured; so it gets both.
-fn clipboard(text: &str, in_tmux: bool) -> Vec<u8> {
-    let plain = format!("\x1b]52;c;{}\x07", base64::engine::general_purpose::STANDARD.encode(text));
-    if !in_tmux {
-        return plain.into_bytes();
-    }
-    let wrapped = plain.replace('\x1b', "\x1b\x1b");
-    format!("{plain}\x1bPtmux;{wrapped}\x1b\\").into_bytes()
-}
-
-/// What this terminal does with lines that no longer fit.
-fn reflow() -> Reflow {
-    let linux = std::env::var("TERM").is_ok_and(|term| term == "linux");
-    let multiplexed = std::env::var_os("TMUX").is_some();
-    let xterm = std::env::var_os("XTERM_VERSION").is_some();
-    if !multiplexed && (linux || xterm) { Reflow::Cuts } else { Reflow::Wraps }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tmux_gets_the_clipboard_twice_and_others_once() {
-        assert_eq!(clipboard("hi", false), b"\x1b]52;c;aGk=\x07");
-        assert_eq!(clipboard("hi", true), b"\x1b]52;c;aGk=\x07\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\");
     }
 }

@@ -1,4 +1,5 @@
-//! The status line: what is in force and what it costs. What does not fit is left out from the end, never cut in half.
+//! The status line: what is in force and what it costs. What does not fit is left out from the end, never cut in half. It is
+//! the rule between the transcript and the composer as well.
 
 use hanzo_protocol::engine::{Mode, Posture, ThreadSummary};
 use ratatui::style::Style;
@@ -17,6 +18,7 @@ pub(crate) fn line(
     width: usize,
     look: &Look,
 ) -> Line<'static> {
+    let is_hinting = !hint.is_empty();
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(keys) = keys {
         parts.push((keys.to_owned(), look.strong));
@@ -51,8 +53,8 @@ pub(crate) fn line(
     if let Some(branch) = &figures.branch {
         parts.push((text::one_line(branch), look.dim));
     }
-    let mut spans = vec![Span::raw("  ")];
-    let mut used = 2;
+    let mut spans = vec![lead(look)];
+    let mut used = text::width(&spans[0].content);
     for (index, (words, style)) in parts.into_iter().enumerate() {
         let between = if index == 0 { "" } else { " · " };
         let more = text::width(between) + text::width(&words);
@@ -64,14 +66,34 @@ pub(crate) fn line(
         spans.push(Span::styled(words, style));
     }
     // The hint goes to the right where there is room for all of it.
-    let gap = width.saturating_sub(used + text::width(hint) + 1);
-    if !hint.is_empty() && gap >= 4 {
-        spans.push(Span::raw(" ".repeat(gap)));
+    let hint = [hint, "? keys"].into_iter().find(|hint| used + text::width(hint) + 8 <= width);
+    ruled(spans, used, hint.filter(|_| is_hinting).unwrap_or_default(), width, look)
+}
+
+/// The line when there is something to say in passing instead.
+pub(crate) fn said(words: &str, style: Style, width: usize, look: &Look) -> Line<'static> {
+    let lead = lead(look);
+    let words = text::clip(words, width.saturating_sub(text::width(&lead.content)));
+    let used = text::width(&lead.content) + text::width(&words);
+    ruled(vec![lead, Span::styled(words, style)], used, "", width, look)
+}
+
+fn lead(look: &Look) -> Span<'static> {
+    if look.shapes { Span::styled("── ", look.dim) } else { Span::raw("") }
+}
+
+/// The rest of the line, with `hint` near its end.
+fn ruled(mut spans: Vec<Span<'static>>, used: usize, hint: &str, width: usize, look: &Look) -> Line<'static> {
+    let left = width.saturating_sub(used);
+    let fill = if look.shapes { "─" } else { " " };
+    if !hint.is_empty() {
+        // A blank and a dash on either side, and what is left between.
+        let gap = left.saturating_sub(text::width(hint) + 5);
+        spans.push(Span::styled(format!(" {} ", fill.repeat(gap)), look.dim));
         spans.push(Span::styled(hint.to_owned(), look.dim));
-    } else if !hint.is_empty() && width >= used + 10 {
-        let short = "? keys";
-        spans.push(Span::raw(" ".repeat(width - used - text::width(short) - 1)));
-        spans.push(Span::styled(short, look.dim));
+        spans.push(Span::styled(if look.shapes { " ──" } else { "" }, look.dim));
+    } else if look.shapes && left > 1 {
+        spans.push(Span::styled(format!(" {}", fill.repeat(left - 1)), look.dim));
     }
     Line::from(spans)
 }

@@ -36,6 +36,9 @@ pub fn clip_left(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();
     }
+    if most == 0 {
+        return String::new();
+    }
     let mut kept: Vec<&str> = Vec::new();
     let mut used = 1;
     for grapheme in text.graphemes(true).rev() {

@@ -37,6 +37,20 @@ impl Background {
             _ => Background::Unknown,
         }
     }
+
+    /// From a terminal's answer to the question for its background, such as `rgb:1e1e/1e1e/2e2e`.
+    pub fn from_report(report: &str) -> Option<Background> {
+        let (_, channels) = report.split_once(':')?;
+        let mut channels = channels.split('/').map(|digits| {
+            let value = u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() <= 4)?;
+            // One to four digits, all of them on when it is full.
+            Some(value * 255 / ((1 << (4 * digits.len())) - 1))
+        });
+        let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
+        // How bright it is to the eye, in thousandths of full.
+        let bright = (red * 299 + green * 587 + blue * 114) / 255;
+        Some(if bright > 500 { Background::Light } else { Background::Dark })
+    }
 }
 
 /// The styles of the transcript.
@@ -245,5 +259,15 @@ mod tests {
         assert_eq!(Background::from_colorfgbg("15;0"), Background::Dark);
         assert_eq!(Background::from_colorfgbg("0;default;15"), Background::Light);
         assert_eq!(Background::from_colorfgbg("default"), Background::Unknown);
+    }
+
+    #[test]
+    fn a_terminal_says_its_background() {
+        assert_eq!(Background::from_report("rgb:1e1e/1e1e/2e2e"), Some(Background::Dark));
+        assert_eq!(Background::from_report("rgb:fd/f6/e3"), Some(Background::Light));
+        assert_eq!(Background::from_report("rgba:f/f/f/f"), Some(Background::Light));
+        assert_eq!(Background::from_report("rgb:0000/0000"), None);
+        assert_eq!(Background::from_report("rgb:00000/0/0"), None);
+        assert_eq!(Background::from_report("rgb://"), None);
     }
 }

@@ -14,6 +14,7 @@ use crate::secret::{Secret, SecretTemplate};
 mod providers;
 mod safety;
 mod servers;
+mod terminal;
 
 pub use providers::{Provider, ProviderOptions};
 pub(crate) use providers::{mask, names_a_secret};
@@ -22,6 +23,7 @@ pub use safety::{
     ReadScope, RuleEntry, Sandbox, SandboxLevel,
 };
 pub use servers::{McpServer, Transport};
+pub use terminal::{Notifications, ScreenKind, TerminalSettings, ThemeName};
 
 /// All settings, merged from every source.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +67,8 @@ pub struct Settings {
     pub a2a: A2a,
     /// The WebSocket bridge for a web interface.
     pub bridge: Bridge,
+    /// The terminal face.
+    pub terminal: TerminalSettings,
     /// Variables for `${NAME}` in this configuration. The real environment wins over them.
     pub env: IndexMap<String, SecretTemplate>,
 }

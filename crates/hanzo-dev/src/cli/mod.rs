@@ -37,6 +37,7 @@ pub struct Cli {
 
 /// How the terminal face begins.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct FaceArgs {
     /// What to say first
     #[arg(value_name = "PROMPT")]
@@ -53,12 +54,21 @@ pub struct FaceArgs {
     /// No shapes, no colours, nothing that moves: for a screen reader
     #[arg(long)]
     pub screen_reader: bool,
+
+    /// Draw on the alternate screen, as the setting `terminal.screen` says otherwise
+    #[arg(long)]
+    pub alternate_screen: bool,
+
+    /// Take the mouse, as the setting `terminal.mouse` says otherwise
+    #[arg(long)]
+    pub mouse: bool,
 }
 
 impl FaceArgs {
     /// Whether anything was said about the face.
     pub fn is_given(&self) -> bool {
-        self.prompt.is_some() || self.continue_newest || self.resume.is_some() || self.screen_reader
+        let looks = self.screen_reader || self.alternate_screen || self.mouse;
+        self.prompt.is_some() || self.continue_newest || self.resume.is_some() || looks
     }
 }
 

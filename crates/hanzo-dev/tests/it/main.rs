@@ -6,6 +6,8 @@ mod basics;
 mod config;
 mod engine_commands;
 mod face;
+#[cfg(target_os = "linux")]
+mod felt;
 mod first_request;
 #[cfg(target_os = "linux")]
 mod hands;
@@ -18,10 +20,14 @@ mod mcp_server;
 mod memory;
 mod net;
 mod permissions;
+#[cfg(target_os = "linux")]
+mod pty;
 mod resumed;
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod scrollback;
 mod setup;
 mod support;
 mod trust;

@@ -55,6 +55,8 @@ pub(super) struct PlanTool {
     schema: ToolSchema,
     journal: Arc<Journal>,
     plan: Mutex<Plan>,
+    /// Calls of one step run side by side; each must see what the one before it changed.
+    one_by_one: tokio::sync::Mutex<()>,
 }
 
 #[derive(Deserialize)]
@@ -85,10 +87,16 @@ impl PlanTool {
             },
             "required": ["action"],
         });
-        Self { schema: schema("plan", description, &parameters), journal, plan: Mutex::new(plan) }
+        Self {
+            schema: schema("plan", description, &parameters),
+            journal,
+            plan: Mutex::new(plan),
+            one_by_one: tokio::sync::Mutex::default(),
+        }
     }
 
     async fn act(&self, input: Input) -> Result<String, String> {
+        let _turn = self.one_by_one.lock().await;
         let changed = match input {
             Input::List => return Ok(self.plan().text()),
             Input::Get { step } => {

@@ -10,12 +10,13 @@ use hanzo_protocol::item::NoticeLevel;
 use serde_json::json;
 
 use super::menu::Taken;
-use super::{App, Armed, Asked, Choice, Command, Dialog, TWICE, TYPING};
+use super::{App, Armed, Asked, Choice, Command, Dialog, Follow, TWICE, TYPING};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker, Reply};
 use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Outcome};
 use crate::keymap::Action;
 use crate::terminal::Input;
+use crate::theme::Theme;
 use crate::transcript::Detail;
 
 impl App {
@@ -29,6 +30,17 @@ impl App {
             Input::Paste(text) => self.pasted(&text, commands),
             Input::Resize(width, height) => self.size = (usize::from(width), usize::from(height)),
             Input::Focus(focused) => self.focused = focused,
+            Input::Background(background) => {
+                if self.setup.terminal.background == Follow::Follows {
+                    self.setup.theme = Theme::for_background(background);
+                }
+            }
+            // The wheel moves in whatever is open, as the arrow keys do.
+            Input::Wheel(by) if self.has_dialog() => {
+                let code = if by < 0 { KeyCode::Up } else { KeyCode::Down };
+                self.key(Key::new(code), Duration::MAX, commands);
+            }
+            Input::Wheel(_) | Input::Click { .. } | Input::Position(..) => {}
         }
     }
 

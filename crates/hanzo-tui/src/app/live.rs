@@ -6,7 +6,7 @@ use hanzo_protocol::item::{Item, ItemContent, ToolCallStatus};
 use ratatui::text::Line;
 
 use crate::text;
-use crate::transcript::{Detail, RenderContext, StreamingMessage, card_line, render_item};
+use crate::transcript::{Detail, RenderContext, StreamingMessage, card_line, proposal, render_item};
 
 /// How much of a running call's output is kept to be looked at.
 const KEPT_OUTPUT: usize = 4 * 1024;
@@ -238,6 +238,9 @@ impl Growing {
             }
             ItemContent::ToolCall(call) if !self.done => {
                 let mut rows = vec![card_line(call, context)];
+                if call.status == ToolCallStatus::AwaitingApproval {
+                    rows.extend(proposal(call, context));
+                }
                 if call.status == ToolCallStatus::Running {
                     let output = text::clean(&self.heard);
                     let all: Vec<&str> = output.lines().collect();

@@ -29,7 +29,7 @@ use crate::dialog::{ApprovalDialog, Picker, QuestionDialog};
 use crate::edit::InputMode;
 use crate::host::Completion;
 use crate::keymap::Keymap;
-use crate::terminal::Input;
+use crate::terminal::{Input, Modes, Reflow};
 use crate::theme::{Marks, Theme};
 use crate::transcript::{self, Detail, RenderContext};
 
@@ -86,6 +86,43 @@ pub struct Setup {
     pub notices: Vec<String>,
     /// The program's version.
     pub version: String,
+    /// What is asked of the terminal.
+    pub terminal: TerminalSetup,
+}
+
+/// What is asked of the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TerminalSetup {
+    /// Its modes.
+    pub modes: Modes,
+    /// Whether the theme follows what the terminal says of its background.
+    pub background: Follow,
+    /// How the user is called who looks elsewhere.
+    pub notify: Notify,
+    /// Which terminal it is, as far as that matters to how rows are broken.
+    pub reflow: Reflow,
+}
+
+/// Whether something that was chosen by us follows the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Follow {
+    /// It was chosen by the user and stays.
+    #[default]
+    Stays,
+    /// It follows.
+    Follows,
+}
+
+/// How the user is called who looks elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Notify {
+    /// By a message of the desktop, where the terminal shows them, and by the bell.
+    #[default]
+    Desktop,
+    /// By the bell.
+    Bell,
+    /// Not at all.
+    Never,
 }
 
 /// Something that happened.
@@ -112,6 +149,8 @@ pub enum Event {
     Ran(Job, Result<String, String>),
     /// An image was looked for at a pasted path.
     Image(String, Option<hanzo_protocol::message::Attachment>),
+    /// Text that was to be copied, and the program that took it; none did when it is absent.
+    Copied(String, Option<&'static str>),
     /// Something to say in the transcript.
     Told(NoticeLevel, String),
     /// Something to say in passing.
@@ -186,6 +225,8 @@ pub enum Command {
     Remember(String),
     /// Put text on the clipboard.
     Copy(String),
+    /// Have the terminal do it.
+    CopyByTerminal(String),
     /// Write a document.
     Write(String, String),
     /// Call the user, who looks elsewhere.
@@ -374,6 +415,7 @@ impl App {
             Event::Edited(Err(why)) => self.tell(NoticeLevel::Error, &why),
             Event::Image(_, Some(attachment)) => self.composer.attach(attachment),
             Event::Image(path, None) => self.composer.paste(&path),
+            Event::Copied(text, by) => self.copied(text, by, &mut commands),
             Event::Told(level, text) => self.tell(level, &text),
             Event::Remark(text) => self.remark(text),
             Event::Tick => {
@@ -410,6 +452,11 @@ impl App {
     /// When the user has stopped typing for long enough to answer a dialog.
     fn quiet_at(&self) -> Option<Duration> {
         self.guarded.then(|| self.last_key.unwrap_or_default() + TYPING)
+    }
+
+    /// Whether something asks the user, who answers with keys that otherwise do something else.
+    pub fn has_dialog(&self) -> bool {
+        !self.dialogs.is_empty() || self.menu.is_some()
     }
 
     /// Whether the user has left.
@@ -453,6 +500,17 @@ impl App {
     /// Says something in passing.
     fn remark(&mut self, text: impl Into<String>) {
         self.remark = Some(Remark { text: text.into(), until: self.now + REMARK });
+    }
+
+    /// Says what became of text that was to be copied: a terminal does not tell whether it took it.
+    fn copied(&mut self, text: String, by: Option<&'static str>, commands: &mut Vec<Command>) {
+        let count = text.chars().count();
+        if let Some(program) = by {
+            self.remark(format!("Copied {count} characters with {program}"));
+        } else {
+            self.remark(format!("Sent {count} characters to the terminal's clipboard (OSC 52)"));
+            commands.push(Command::CopyByTerminal(text));
+        }
     }
 
     fn is_busy(&self) -> bool {

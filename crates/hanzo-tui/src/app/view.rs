@@ -23,10 +23,10 @@ pub enum Part {
     Activity,
     /// A dialog, a menu, the help.
     Panel,
-    /// The composer, or the input of a dialog.
-    Composer,
     /// The status line.
     Status,
+    /// The composer, or the input of a dialog.
+    Composer,
 }
 
 impl App {
@@ -44,7 +44,7 @@ impl App {
 
         // From below: what must be in sight comes first.
         let mut left = most.saturating_sub(status.len());
-        let (panel, mut composer, mut caret) = self.bottom(width, left);
+        let (panel, composer, caret) = self.bottom(width, left);
         left = left.saturating_sub(panel.len() + composer.len());
         let activity = self.activity(width, left.min(6));
         left = left.saturating_sub(activity.len());
@@ -65,10 +65,6 @@ impl App {
         let shown = live.len() + plan.len() + activity.len();
         // Air between the transcript and what is ours, where there is room for it.
         let air = usize::from(left > live.len() && live.is_empty() && plan.is_empty());
-        if panel.is_empty() && !composer.is_empty() && look.shapes && left > live.len() + air {
-            composer.insert(0, Line::styled("─".repeat(width), look.dim));
-            caret = caret.map(|(row, column)| (row + 1, column));
-        }
         let mut parts = vec![(Part::Live, live.len()), (Part::Plan, plan.len())];
         let mut rows: Vec<Line<'static>> = live;
         rows.extend(plan);
@@ -81,11 +77,12 @@ impl App {
         rows.extend(std::iter::repeat_n(Line::default(), before_panel));
         parts.push((Part::Panel, panel.len() + before_panel));
         rows.extend(panel);
+        // Nothing below the caret: some terminals lose track of the cursor when rows below it are broken anew.
+        parts.push((Part::Status, status.len()));
+        rows.extend(status);
         let top = rows.len();
         parts.push((Part::Composer, composer.len()));
         rows.extend(composer);
-        parts.push((Part::Status, status.len()));
-        rows.extend(status);
         let caret = caret.map(|(row, column)| (top + row, column));
         (View { rows, caret }, parts)
     }
@@ -209,15 +206,12 @@ impl App {
             None => None,
         };
         if let Some(words) = armed {
-            return vec![Line::styled(text::clip(&format!("  {words}"), width), look.warn)];
+            return vec![status::said(words, look.warn, width, look)];
         }
         if let Some(remark) = &self.remark {
-            return vec![Line::styled(
-                text::clip(&format!("  {}", text::one_line(&remark.text)), width),
-                Style::new(),
-            )];
+            return vec![status::said(&text::one_line(&remark.text), Style::new(), width, look)];
         }
-        let Some(thread) = &self.thread else { return vec![Line::styled("  …", look.dim)] };
+        let Some(thread) = &self.thread else { return vec![status::said("…", look.dim, width, look)] };
         let hint = if self.is_busy() || !self.dialogs.is_empty() { String::new() } else { self.hint_keys() };
         vec![status::line(thread, &self.figures, self.composer.mode_word().as_deref(), &hint, width, look)]
     }

@@ -6,15 +6,17 @@
 //! the viewport is written again below, which scrolls the terminal the way ordinary output does; this is the one technique
 //! that keeps every line on every terminal we could try. A row that did not change is not written, and of one that did only
 //! the part behind its first difference.
+//!
+//! The same drawing serves a viewport that is the whole of the alternate screen; above that there is nothing.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use ratatui::style::Style;
 use ratatui::text::Line;
-use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::sgr::Pen;
+use super::cells::broken_line;
+use super::cells::{Row, cells, width, write_cells, write_line};
+use super::unsure::{Astray, Place, Unsure, Whereabouts, owned};
 
 /// What the viewport shows: its rows, and where the caret is in them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,16 +26,6 @@ pub struct View {
     /// Row and column of the caret; `None` hides it.
     pub caret: Option<(usize, usize)>,
 }
-
-/// One grapheme on the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Cell {
-    text: String,
-    width: usize,
-    pen: Pen,
-}
-
-type Row = Vec<Cell>;
 
 /// How a terminal treats lines that no longer fit when it becomes narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +37,26 @@ pub enum Reflow {
     Cuts,
 }
 
+/// Whether each frame asks the terminal how wide it was when it came to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asking {
+    /// No: nobody would hear the answer.
+    #[default]
+    Never,
+    /// Yes.
+    EachFrame,
+}
+
+/// Which part of the screen is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// The rows at the bottom.
+    #[default]
+    Inline,
+    /// All of it: the alternate screen.
+    Whole,
+}
+
 /// Writes the viewport and the lines above it.
 #[derive(Debug)]
 pub struct Screen<W> {
@@ -52,11 +64,62 @@ pub struct Screen<W> {
     width: usize,
     height: usize,
     reflow: Reflow,
+    asking: Asking,
+    extent: Extent,
     shown: Vec<Row>,
     /// The row of the viewport the terminal's cursor is in.
     at: usize,
     caret: Option<(usize, usize)>,
+    unsure: Unsure,
+    /// The last lines that were written above the viewport, should they have to be written again.
+    recent: VecDeque<Line<'static>>,
+    /// What was erased for a width of which it is not known yet whether it was the right one.
+    erased: Option<Erased>,
+    /// What an erasure for the wrong width left to be put right.
+    wrong: Option<Wrong>,
     bytes: u64,
+}
+
+/// How many lines are remembered: more than a screen has.
+const RECENT: usize = 200;
+
+/// The old viewport, and how many rows above the cursor were erased with it.
+#[derive(Debug)]
+struct Erased {
+    /// The width before.
+    width: usize,
+    now: Place,
+    astray: Option<Astray>,
+    rows: usize,
+}
+
+impl Erased {
+    /// How many rows above the cursor a screen of so many columns had to erase, and whether lines were among them.
+    fn above(&self, columns: usize, cursor: Option<(usize, usize)>, reach: usize) -> (usize, bool) {
+        let Some(astray) = &self.astray else {
+            let broken = columns < self.width;
+            let above =
+                if broken { self.now.above(columns) + self.now.lower(columns, cursor) } else { self.now.at };
+            return (above, false);
+        };
+        // Rows that were drawn on the resized screen were cut to it.
+        let above = if astray.width <= columns { self.now.at } else { self.now.above(columns) };
+        let Some(lines) = &astray.lines else { return (above, false) };
+        let first = self.now.rows.first().map_or(0, |row| width(row));
+        let more = astray.rows(lines, first, columns);
+        // A line that fills the row or reaches into the next met what we did not know to be there.
+        let spoilt = astray.stale() > 0 || lines.iter().any(|line| line.width() >= astray.width);
+        if spoilt && above + more <= reach { (above + more, true) } else { (above, false) }
+    }
+}
+
+/// What is left of an erasure that was made for the wrong width.
+#[derive(Debug)]
+enum Wrong {
+    /// So many rows of the old viewport.
+    Left(usize),
+    /// Nothing, and of the lines above it some are gone: these, of the first of which so many columns are still there.
+    Gone { lines: Vec<Line<'static>>, columns: usize },
 }
 
 impl<W: Write> Screen<W> {
@@ -67,11 +130,22 @@ impl<W: Write> Screen<W> {
             width: usize::from(width.max(1)),
             height: usize::from(height.max(1)),
             reflow,
+            asking: Asking::Never,
+            extent: Extent::Inline,
             shown: Vec::new(),
             at: 0,
             caret: None,
+            unsure: Unsure::default(),
+            recent: VecDeque::new(),
+            erased: None,
+            wrong: None,
             bytes: 0,
         }
+    }
+
+    /// Has each frame ask the terminal for its width, or not.
+    pub fn ask(&mut self, asking: Asking) {
+        self.asking = asking;
     }
 
     /// How many bytes were written so far.
@@ -89,10 +163,14 @@ impl<W: Write> Screen<W> {
         &mut self.out
     }
 
-    /// Puts `lines` into the scrollback and shows `view` below them.
+    /// Puts `lines` into the scrollback and shows `view` below them. There is no scrollback above the whole screen: its
+    /// lines are for the caller to show.
     pub fn draw(&mut self, lines: &[Line<'_>], view: &View) -> io::Result<()> {
-        // A viewport as tall as the screen would scroll its own first row away.
-        let most = self.height.saturating_sub(1).max(1);
+        let most = match self.extent {
+            // A viewport as tall as the screen would scroll its own first row away.
+            Extent::Inline => self.height.saturating_sub(1).max(1),
+            Extent::Whole => self.height,
+        };
         let skipped = view.rows.len().saturating_sub(most);
         let mut rows: Vec<Row> = view.rows[skipped..].iter().map(|line| cells(line, self.width)).collect();
         if rows.is_empty() {
@@ -102,14 +180,27 @@ impl<W: Write> Screen<W> {
         let caret = view.caret.and_then(|(row, column)| {
             Some((row.checked_sub(skipped)?.min(last), column.min(self.width - 1)))
         });
+        let before = (self.at, self.caret.map_or(0, |(_, column)| column));
         let mut out = Vec::new();
         if lines.is_empty() && rows.len() == self.shown.len() {
             self.change(&rows, &mut out);
         } else {
             self.rewrite(lines, &rows, &mut out);
         }
+        let asks = self.asking == Asking::EachFrame && !out.is_empty();
+        if asks {
+            out.extend_from_slice(ASK_WIDTH);
+            out.push(b'\r');
+        }
         self.place_caret(caret, &mut out);
-        self.shown = rows;
+        self.recent.extend(lines.iter().skip(lines.len().saturating_sub(RECENT)).map(owned));
+        let more = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..more);
+        let rows = std::mem::replace(&mut self.shown, rows);
+        if asks {
+            let before = Place { rows, at: before.0, column: before.1 };
+            self.unsure.sent(self.width, before, lines, self.height);
+        }
         self.send(&out)
     }
 
@@ -123,14 +214,16 @@ impl<W: Write> Screen<W> {
                 out.extend_from_slice(NO_WRAP);
             }
             go(&mut self.at, index, out);
-            let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-            let column: usize = new[..same].iter().map(|cell| cell.width).sum();
-            column_at(column, out);
-            write_cells(&new[same..], out);
-            let width = |row: &Row| row.iter().map(|cell| cell.width).sum::<usize>();
-            if width(new) < width(old) {
+            // A row is erased from its start or not at all: of one whose end was erased some terminals remember how long it
+            // was, and break it by that when they become narrower.
+            let shorter = width(new) < width(old);
+            let same =
+                if shorter { 0 } else { old.iter().zip(new).take_while(|(old, new)| old == new).count() };
+            column_at(width(&new[..same]), out);
+            if shorter {
                 out.extend_from_slice(b"\x1b[K");
             }
+            write_cells(&new[same..], out);
         }
         if !out.is_empty() {
             out.extend_from_slice(WRAP);
@@ -141,17 +234,12 @@ impl<W: Write> Screen<W> {
     fn rewrite(&mut self, lines: &[Line<'_>], rows: &[Row], out: &mut Vec<u8>) {
         go(&mut self.at, 0, out);
         out.push(b'\r');
+        if !self.shown.is_empty() {
+            out.extend_from_slice(b"\x1b[J");
+        }
         for line in lines {
-            // Such a line may reach into the next row, whose rest nothing would erase.
-            if is_disputed(line) {
-                out.extend_from_slice(b"\x1b[J");
-            }
             // Wider lines are for the terminal to break, so that it can join them again when it is resized.
-            let width = write_line(line, out);
-            // A row that is exactly full has the cursor on its last cell, which an erase would take.
-            if width == 0 || !width.is_multiple_of(self.width) {
-                out.extend_from_slice(b"\x1b[K");
-            }
+            write_line(line, out);
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(NO_WRAP);
@@ -160,13 +248,6 @@ impl<W: Write> Screen<W> {
                 out.extend_from_slice(b"\r\n");
             }
             write_cells(row, out);
-            if row.iter().map(|cell| cell.width).sum::<usize>() < self.width {
-                out.extend_from_slice(b"\x1b[K");
-            }
-        }
-        // What a taller viewport left below.
-        if self.shown.len() > rows.len() + lines.len() {
-            out.extend_from_slice(b"\r\n\x1b[J\x1b[A");
         }
         out.extend_from_slice(WRAP);
         self.at = rows.len() - 1;
@@ -197,27 +278,113 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// The terminal has another size. The rows of the viewport are taken to be where such a terminal puts them.
-    pub fn resize(&mut self, width: u16, height: u16) -> io::Result<()> {
-        let (width, height) = (usize::from(width.max(1)), usize::from(height.max(1)));
-        let mut above = self.at;
-        if self.reflow == Reflow::Wraps && width < self.width {
-            let taken = |row: &Row| row.iter().map(|cell| cell.width).sum::<usize>().max(1).div_ceil(width);
-            above = self.shown.iter().take(self.at).map(taken).sum();
-            above += self.caret.map_or(0, |(_, column)| column / width);
+    /// The terminal answered a question: row and column, from one.
+    pub fn answered(&mut self, row: u16, column: u16) {
+        self.unsure.answered(row, column);
+        let (Some(columns), Some(erased)) = (self.unsure.erased_at(), &self.erased) else { return };
+        let (rows, _) = erased.above(columns, None, erased.rows.max(self.height));
+        let right = columns == self.width;
+        self.wrong = match rows.checked_sub(erased.rows) {
+            _ if right => None,
+            Some(left) => Some(Wrong::Left(left)),
+            None => Some(self.gone(erased.rows - rows, columns)),
+        };
+        self.erased = None;
+    }
+
+    /// The lines of which the last `rows` rows are gone.
+    fn gone(&self, rows: usize, columns: usize) -> Wrong {
+        let (mut lines, mut found) = (Vec::new(), 0);
+        for line in self.recent.iter().rev() {
+            if found >= rows {
+                break;
+            }
+            found += broken_line(line, columns);
+            lines.insert(0, line.clone());
         }
+        Wrong::Gone { lines, columns: found.saturating_sub(rows) * columns }
+    }
+
+    /// Whether an answer is still to come.
+    pub fn is_waiting(&self) -> bool {
+        self.unsure.is_waiting()
+    }
+
+    /// Whether something met a terminal that was resized already, and has to be put right.
+    pub fn is_astray(&self) -> bool {
+        self.unsure.is_astray() || self.wrong.is_some()
+    }
+
+    /// Asks the terminal where the cursor is and how wide it is, before [`Screen::resize`].
+    pub fn ask_where(&mut self) -> io::Result<()> {
+        self.unsure.asked();
+        self.put(&[ASK_WHERE, ASK_WIDTH].concat())
+    }
+
+    /// What it answered.
+    pub fn whereabouts(&self) -> Whereabouts {
+        self.unsure.whereabouts()
+    }
+
+    /// The terminal has another size. The rows of the viewport are taken to be where such a terminal puts them, and are
+    /// erased. Returns lines that have to be written again, because they were erased with them.
+    pub fn resize(&mut self, width: u16, height: u16) -> io::Result<Vec<Line<'static>>> {
+        let (width, height) = (usize::from(width.max(1)), usize::from(height.max(1)));
+        let (astray, place) = self.unsure.settle();
+        // As many rows as there are above the cursor can be reached; what scrolled off is no longer ours to erase.
+        let reach = place.cursor.map_or(height - 1, |(row, _)| row.min(height - 1));
+        let wrong = self.wrong.take();
+        let (was, now) = (
+            self.width,
+            Place {
+                rows: std::mem::take(&mut self.shown),
+                at: self.at,
+                column: self.caret.map_or(0, |(_, column)| column),
+            },
+        );
         self.width = width;
         self.height = height;
+        let mut again = Vec::new();
         let mut out = Vec::new();
-        // What scrolled off the top is beyond reach, and no longer ours to erase.
-        self.at = above.min(height - 1);
+        if self.extent == Extent::Whole {
+            out.extend_from_slice(b"\x1b[H\x1b[J");
+            self.forget();
+            self.put(&out)?;
+            return Ok(again);
+        }
+        let above = match wrong {
+            Some(Wrong::Left(rows)) => rows,
+            Some(Wrong::Gone { lines, columns }) => {
+                self.recent.truncate(self.recent.len() - lines.len());
+                again = lines;
+                columns.div_ceil(width)
+            }
+            None if self.reflow == Reflow::Cuts => self.at,
+            None => {
+                let mut erased = Erased { width: was, now, astray, rows: 0 };
+                let (above, with_lines) = erased.above(width, place.cursor, reach);
+                if with_lines
+                    && let Some(lines) = erased.astray.as_ref().and_then(|astray| astray.lines.clone())
+                {
+                    self.recent.truncate(self.recent.len().saturating_sub(lines.len()));
+                    again = lines;
+                }
+                erased.rows = above.min(reach);
+                self.erased = Some(erased);
+                above
+            }
+        };
+        self.at = above.min(reach);
         go(&mut self.at, 0, &mut out);
         out.extend_from_slice(b"\r\x1b[J");
-        self.shown.clear();
-        self.caret = None;
-        self.bytes += out.len() as u64;
-        self.out.write_all(&out)?;
-        self.out.flush()
+        if self.asking == Asking::EachFrame && self.erased.is_some() {
+            out.extend_from_slice(ASK_WIDTH);
+            out.push(b'\r');
+            self.unsure.erased();
+        }
+        self.forget();
+        self.put(&out)?;
+        Ok(again)
     }
 
     /// Takes the viewport away; the cursor is where it began.
@@ -225,11 +392,8 @@ impl<W: Write> Screen<W> {
         let mut out = Vec::new();
         go(&mut self.at, 0, &mut out);
         out.extend_from_slice(b"\r\x1b[J\x1b[?25h");
-        self.shown.clear();
-        self.caret = None;
-        self.bytes += out.len() as u64;
-        self.out.write_all(&out)?;
-        self.out.flush()
+        self.forget();
+        self.put(&out)
     }
 
     /// Something else was on the terminal and has left the cursor at the start of a line of its own.
@@ -238,11 +402,26 @@ impl<W: Write> Screen<W> {
         self.at = 0;
         self.caret = None;
     }
+
+    /// Writes to the rows at the bottom or to the whole of the alternate screen, from now on; nothing of ours is there yet.
+    pub fn extend(&mut self, extent: Extent) {
+        self.extent = extent;
+        self.forget();
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.out.write_all(bytes)?;
+        self.out.flush()
+    }
 }
 
 /// Lines of the viewport are never broken by the terminal, whatever it thinks of the width of a character.
 const NO_WRAP: &[u8] = b"\x1b[?7l";
 const WRAP: &[u8] = b"\x1b[?7h";
+/// To the last column there is, and where is that?
+const ASK_WIDTH: &[u8] = b"\x1b[999G\x1b[6n";
+const ASK_WHERE: &[u8] = b"\x1b[6n";
 
 fn go(at: &mut usize, row: usize, out: &mut Vec<u8>) {
     let (count, direction) = if row < *at { (*at - row, 'A') } else { (row - *at, 'B') };
@@ -259,65 +438,4 @@ fn column_at(column: usize, out: &mut Vec<u8>) {
         0 => out.push(b'\r'),
         _ => out.extend_from_slice(format!("\x1b[{}G", column + 1).as_bytes()),
     }
-}
-
-fn write_cells(cells: &[Cell], out: &mut Vec<u8>) {
-    let mut pen = Pen::default();
-    for cell in cells {
-        pen.change(cell.pen, out);
-        out.extend_from_slice(cell.text.as_bytes());
-    }
-    pen.change(Pen::default(), out);
-}
-
-/// Whether terminals disagree about the width of a line: some give each character of a joined emoji cells of its own.
-fn is_disputed(line: &Line<'_>) -> bool {
-    let apart = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
-    line.spans.iter().any(|span| !span.content.is_ascii() && apart(&span.content) != span.content.width())
-}
-
-/// Writes a line as it is, without control characters, and returns its width.
-fn write_line(line: &Line<'_>, out: &mut Vec<u8>) -> usize {
-    let mut pen = Pen::default();
-    let mut width = 0;
-    for span in &line.spans {
-        pen.change(Pen::of(line.style.patch(span.style)), out);
-        let content = span.content.as_ref();
-        if content.contains(char::is_control) {
-            let kept: String = content.chars().filter(|c| !c.is_control()).collect();
-            out.extend_from_slice(kept.as_bytes());
-            width += kept.width();
-        } else {
-            out.extend_from_slice(content.as_bytes());
-            width += content.width();
-        }
-    }
-    pen.change(Pen::default(), out);
-    width
-}
-
-/// The cells of a line up to `most` columns, without control characters, whoever sent them, and without blanks at its end.
-fn cells(line: &Line<'_>, most: usize) -> Row {
-    let mut row = Row::new();
-    let mut used = 0;
-    'line: for span in &line.spans {
-        let style: Style = line.style.patch(span.style);
-        let pen = Pen::of(style);
-        for grapheme in span.content.graphemes(true) {
-            let text: String = grapheme.chars().filter(|c| !c.is_control()).collect();
-            let width = text.width();
-            if text.is_empty() || (width == 0 && row.is_empty()) {
-                continue;
-            }
-            if used + width > most {
-                break 'line;
-            }
-            used += width;
-            row.push(Cell { text, width, pen });
-        }
-    }
-    while row.last().is_some_and(|cell| cell.text == " " && cell.pen == Pen::default()) {
-        row.pop();
-    }
-    row
 }

@@ -2,12 +2,16 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
+use super::links;
+
 /// What is in force on the terminal while a line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Pen {
     fg: Option<Color>,
     bg: Option<Color>,
     modifiers: Modifier,
+    /// Where the text leads.
+    link: Option<Color>,
 }
 
 const FLAGS: [(Modifier, u8); 7] = [
@@ -28,6 +32,7 @@ impl Pen {
             fg: colour(style.fg),
             bg: colour(style.bg),
             modifiers: style.add_modifier.difference(style.sub_modifier),
+            link: style.underline_color,
         }
     }
 
@@ -35,6 +40,13 @@ impl Pen {
     pub fn change(&mut self, next: Self, out: &mut Vec<u8>) {
         if *self == next {
             return;
+        }
+        if self.link != next.link {
+            links::write(next.link, out);
+            self.link = next.link;
+            if *self == next {
+                return;
+            }
         }
         let mut codes: Vec<String> = Vec::new();
         let lost = !next.modifiers.contains(self.modifiers)

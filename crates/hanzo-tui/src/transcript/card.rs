@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::diff::Diff;
 use super::rows::{Rows, grouped};
 use super::{Detail, RenderContext, markdown};
+use crate::text;
 
 /// How many rows of a result are shown below its card.
 const RESULT_ROWS: usize = 6;
@@ -22,11 +23,21 @@ const DIFF_ROWS: usize = 24;
 /// How many rows of a failure are shown, from its end.
 const FAILURE_ROWS: usize = 12;
 
+/// A failure of so few lines is a sentence to be read to its end.
+const SHORT_FAILURE: usize = 3;
+
+/// Below this many columns the beginning of a sentence says nothing.
+const LEAST_SENTENCE: usize = 12;
+
 /// Below this width nothing is drawn beside the output.
 const BAR_WIDTH: usize = 40;
 
 pub(super) fn card(call: &ToolCallItem, taint: Option<Taint>, context: &RenderContext) -> Vec<Line<'static>> {
     let theme = &context.theme;
+    // What became of the plan, the plan shows.
+    if call.tool.starts_with("plan.") && call.status == ToolCallStatus::Completed {
+        return Vec::new();
+    }
     let mut rows = Rows::new(context);
     rows.line(card_line(call, context));
     let Some(result) = &call.result else { return rows.into_lines() };
@@ -51,15 +62,8 @@ pub(super) fn card(call: &ToolCallItem, taint: Option<Taint>, context: &RenderCo
         let most = if context.results == Detail::Full { usize::MAX } else { DIFF_ROWS };
         diff.draw(most, &mut rows, context);
         more(diff.len().saturating_sub(most), &mut rows, context);
-    } else if call.tool == "agent.run" && context.results == Detail::Full {
-        // On a narrow screen every column is for the words.
-        let indent = if context.columns() < BAR_WIDTH { "" } else { "  " };
-        let inner = RenderContext { width: context.columns() - indent.len(), ..*context };
-        for line in markdown(&output, &inner) {
-            let mut spans = vec![Span::raw(indent)];
-            spans.extend(line.spans);
-            rows.line(Line::from(spans));
-        }
+    } else if call.tool == "agent.run" && call.status == ToolCallStatus::Completed {
+        report(&output, &mut rows, context);
     } else {
         preview(&output, call, &mut rows, context);
     }
@@ -73,6 +77,23 @@ pub(super) fn card(call: &ToolCallItem, taint: Option<Taint>, context: &RenderCo
         rows.cut(&format!("{}{name}{}", context.mark("[", "Attached: "), context.mark("]", "")), theme.dim);
     }
     rows.into_lines()
+}
+
+/// What a subagent reports: it writes as the agent does.
+fn report(output: &str, rows: &mut Rows<'_>, context: &RenderContext) {
+    // On a narrow screen every column is for the words.
+    let indent = if context.columns() < BAR_WIDTH { "" } else { context.mark("  │ ", "  ") };
+    let inner = RenderContext { width: context.columns() - plain::width(indent), ..*context };
+    let lines = markdown(output, &inner);
+    let most = if context.results == Detail::Full { lines.len() } else { RESULT_ROWS };
+    let hidden = lines.len().saturating_sub(most);
+    for line in lines.into_iter().take(most) {
+        let indent = if line.spans.is_empty() { indent.trim_end() } else { indent };
+        let mut spans = vec![Span::styled(indent, context.theme.dim)];
+        spans.extend(line.spans);
+        rows.line(Line::from(spans));
+    }
+    more(hidden, rows, context);
 }
 
 fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &RenderContext) {
@@ -98,6 +119,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     let skipped = if from_end { hidden } else { 0 };
     for line in output.lines().skip(skipped).take(most) {
         match context.results {
+            _ if from_end && total <= SHORT_FAILURE => rows.paragraph(line, style),
             Detail::Full => rows.output(line, style),
             Detail::Folded => rows.cut(line, style),
         }
@@ -107,7 +129,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     }
 }
 
-fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
+pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
     if hidden == 0 {
         return;
     }
@@ -141,12 +163,16 @@ pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> 
     let name = plain::clip(&name, room).into_owned();
     room -= plain::width(&name);
     // Half of what is left is for what the call is about, whatever there is to say about its end.
-    let ending = ending(call, context);
     let least = plain::width(&subject).min(room / 2);
-    let ending = plain::clip(&ending, room.saturating_sub(least + 3)).into_owned();
-    let ending = if ending == "…" { String::new() } else { ending };
+    let ending = ending(call, room.saturating_sub(least + 3), context);
     let tail = if ending.is_empty() { 0 } else { plain::width(&ending) + 2 };
-    let subject = plain::clip(&subject, room.saturating_sub(tail + 1)).into_owned();
+    let left = room.saturating_sub(tail + 1);
+    // The end of a path says more than its beginning.
+    let subject = if call.tool.starts_with("fs.") {
+        text::clip_left(&subject, left)
+    } else {
+        plain::clip(&subject, left).into_owned()
+    };
     let mut spans = vec![Span::styled(mark, style), Span::styled(name, theme.strong)];
     if !subject.is_empty() {
         spans.push(Span::raw(format!(" {subject}")));
@@ -170,11 +196,24 @@ fn title(call: &ToolCallItem) -> (String, String) {
     {
         return (format!("agent {}", one_line(agent)), one_line(task));
     }
-    (name, subject(&call.arguments))
+    let subject = subject(&call.arguments);
+    let subject = if subject.is_empty() { patched(&call.arguments).join(", ") } else { subject };
+    (name, subject)
 }
 
-/// How it went: changes, counts, the exit code, the time.
-fn ending(call: &ToolCallItem, context: &RenderContext) -> String {
+/// The files a patch in the arguments changes.
+fn patched(arguments: &str) -> Vec<String> {
+    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return Vec::new() };
+    let Some(patch) = arguments.get("patch").and_then(Value::as_str) else { return Vec::new() };
+    let names = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ "];
+    let named = |line: &str| names.iter().find_map(|name| line.strip_prefix(name).map(one_line));
+    let mut files: Vec<String> = patch.lines().filter_map(named).filter(|name| name != "/dev/null").collect();
+    files.dedup();
+    files
+}
+
+/// How it went: changes, counts, the exit code, the time; as much of it as fits into `most` columns.
+fn ending(call: &ToolCallItem, most: usize, context: &RenderContext) -> String {
     let mut parts: Vec<String> = Vec::new();
     let data = call.result.as_ref().and_then(data);
     if let Some(diff) = call.result.as_ref().and_then(diff_text).and_then(Diff::parse) {
@@ -199,7 +238,8 @@ fn ending(call: &ToolCallItem, context: &RenderContext) -> String {
             None if data.and_then(|data| data.get("status")).and_then(Value::as_str) == Some("timed_out") => {
                 "timed out".to_owned()
             }
-            None => one_line(&error_text(call)),
+            // The reason stands below.
+            None => "failed".to_owned(),
         }),
         ToolCallStatus::Interrupted if !context.in_words() => parts.push("interrupted".to_owned()),
         ToolCallStatus::AwaitingApproval if !context.in_words() => {
@@ -211,7 +251,18 @@ fn ending(call: &ToolCallItem, context: &RenderContext) -> String {
         parts.push(time);
     }
     parts.retain(|part| !part.is_empty());
-    parts.join(context.mark(" · ", ", "))
+    let between = context.mark(" · ", ", ");
+    // A number that is cut says something else. What was said first matters most, and may be a sentence.
+    while parts.len() > 1 && plain::width(&parts.join(between)) > most {
+        parts.pop();
+    }
+    let whole = parts.join(between);
+    let is_sentence = whole.contains(' ') && most >= LEAST_SENTENCE;
+    match plain::width(&whole) <= most {
+        true => whole,
+        false if is_sentence => plain::clip(&whole, most).into_owned(),
+        false => String::new(),
+    }
 }
 
 fn error_text(call: &ToolCallItem) -> String {

@@ -4,13 +4,22 @@ use hanzo_md_render as md;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use crate::terminal::links;
+
 pub(super) fn lines(lines: Vec<md::Line>) -> Vec<Line<'static>> {
     lines.into_iter().map(line).collect()
 }
 
 fn line(line: md::Line) -> Line<'static> {
     Line::from(
-        line.spans.into_iter().map(|span| Span::styled(span.text, style(span.style))).collect::<Vec<_>>(),
+        line.spans
+            .into_iter()
+            .map(|span| {
+                let style = style(span.style);
+                let style = span.link.map_or(style, |link| links::leading_to(style, &link));
+                Span::styled(span.text, style)
+            })
+            .collect::<Vec<_>>(),
     )
 }
 

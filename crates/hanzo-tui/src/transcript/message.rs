@@ -96,8 +96,9 @@ pub fn thought(words: &str, context: &RenderContext) -> Vec<Line<'static>> {
         Detail::Folded => {
             let count = words.split_whitespace().count();
             let unit = if count == 1 { "word" } else { "words" };
-            let ending =
-                format!(" ({} {unit}, Alt+T shows)", grouped(u64::try_from(count).unwrap_or(u64::MAX)));
+            let count = grouped(u64::try_from(count).unwrap_or(u64::MAX));
+            let long = format!(" ({count} {unit}, Alt+T shows)");
+            let ending = if context.columns() < 60 { " (Alt+T shows)".to_owned() } else { long };
             let start: String = words.split_whitespace().take(40).collect::<Vec<_>>().join(" ");
             // Emphasis marks of a summary say nothing in one line.
             let start = format!("Thought: {}", plain::clean(&start.replace("**", "")));

@@ -9,6 +9,7 @@ mod card;
 mod convert;
 mod diff;
 mod message;
+mod proposal;
 mod rows;
 
 use std::fmt::Write as _;
@@ -21,6 +22,7 @@ pub use ask::{Verdict, approval, plan, question};
 pub use card::{card_line, duration, shown, subject};
 pub use diff::diff;
 pub use message::{StreamingMessage, markdown, said, thought};
+pub use proposal::proposal;
 
 use crate::theme::{Marks, Theme};
 use rows::{Rows, grouped};
@@ -170,6 +172,7 @@ fn compaction(digest: &str, folded: u64, saved: u64, context: &RenderContext) ->
 /// A line between two parts of the transcript.
 fn marker(words: &str, context: &RenderContext) -> Vec<Line<'static>> {
     let mut rows = Rows::new(context);
-    rows.paragraph(&format!("{}{words}", context.mark("── ", "")), context.theme.dim);
+    rows.indent(context.mark("── ", ""), context.mark("   ", ""), context.theme.dim);
+    rows.paragraph(words, context.theme.dim);
     rows.into_lines()
 }

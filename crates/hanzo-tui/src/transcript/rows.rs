@@ -67,7 +67,8 @@ impl<'a> Rows<'a> {
         let room = self.context.columns().saturating_sub(plain::width(&before)).max(1);
         let line = lead + &output_line(line);
         let line = plain::clip(&line, room).into_owned();
-        self.push(before, before_style, vec![Span::styled(line, style)]);
+        let spans = if line.is_empty() { Vec::new() } else { vec![Span::styled(line, style)] };
+        self.push(before, before_style, spans);
     }
 
     /// Spans one after the other (clean, without line breaks), broken into lines together.

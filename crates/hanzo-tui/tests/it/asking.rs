@@ -267,3 +267,18 @@ fn the_menu_keeps_its_height_while_the_agent_speaks() {
         assert_eq!(height(&stage), before);
     }
 }
+
+#[test]
+fn whoever_is_asked_to_allow_a_change_sees_it() {
+    let mut stage = Stage::new(80, 30);
+    stage.ask("fix it");
+    stage.wait(1_000);
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n fn a() {\n-    one();\n+    two();\n }\n*** End Patch\n";
+    let arguments = json!({"action": "apply_patch", "patch": patch});
+    let item = stage.item(call("fs.apply_patch", &arguments, ToolCallStatus::AwaitingApproval, None));
+    stage.engine(EventContent::ItemStarted { item });
+    let screen = stage.screen();
+    assert!(screen.contains("fs.apply_patch src/a.rs"), "{screen}");
+    assert!(screen.contains("    -     one();") && screen.contains("    +     two();"), "{screen}");
+    assert!(!screen.contains("Begin Patch"), "{screen}");
+}

@@ -52,6 +52,7 @@ pub fn setup() -> Setup {
         theme: Theme::ansi(),
         notices: Vec::new(),
         version: "0.1.0".to_owned(),
+        terminal: hanzo_tui::TerminalSetup::default(),
     }
 }
 

@@ -211,7 +211,7 @@ fn shift_tab_goes_from_ask_to_auto_to_plan_and_back() {
     assert_eq!(seen, expected);
     stage.keys("<S-Tab><S-Tab>");
     stage.wait(10_000);
-    assert!(stage.screen().contains("  plan · mock/test-model"), "{}", stage.screen());
+    assert!(stage.screen().contains("── plan · mock/test-model"), "{}", stage.screen());
 }
 
 #[test]

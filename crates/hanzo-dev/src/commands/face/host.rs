@@ -182,6 +182,13 @@ impl Host for Machine {
         Ok(path)
     }
 
+    fn copy(&self, text: &str) -> Option<&'static str> {
+        clipboard_programs(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+            .iter()
+            .find(|(program, arguments)| fed(program, arguments, text))
+            .map(|(program, _)| *program)
+    }
+
     fn run(&self, program: &str, arguments: &[String]) -> Result<String, String> {
         let shown = format!("{program} {}", arguments.join(" "));
         let shown = shown.lines().next().unwrap_or_default();
@@ -228,5 +235,60 @@ impl Host for Machine {
                 Err(format!("cannot start the editor `{editor}`: {error}\n\nhint: set `VISUAL` or `EDITOR`"))
             }
         }
+    }
+}
+
+/// The programs that put text on the clipboard of the desktop we run on. Over a connection that would be the wrong desktop: the
+/// user sits at another.
+fn clipboard_programs(is_set: impl Fn(&str) -> bool) -> &'static [(&'static str, &'static [&'static str])] {
+    if is_set("SSH_CONNECTION") || is_set("SSH_TTY") {
+        &[]
+    } else if cfg!(target_os = "macos") {
+        &[("pbcopy", &[])]
+    } else if is_set("WAYLAND_DISPLAY") {
+        &[("wl-copy", &[])]
+    } else if is_set("DISPLAY") {
+        &[("xclip", &["-selection", "clipboard"]), ("xsel", &["--clipboard", "--input"])]
+    } else if is_set("WSL_DISTRO_NAME") {
+        &[("clip.exe", &[])]
+    } else {
+        &[]
+    }
+}
+
+/// Whether a program took the text to its end and was content.
+fn fed(program: &str, arguments: &[&str], text: &str) -> bool {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return false };
+    let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
+    // Such a program leaves a copy of itself behind that holds the text; the one we started ends.
+    written && child.wait().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clipboard_is_only_looked_for_where_the_user_sits() {
+        let names = |set: &'static [&'static str]| {
+            clipboard_programs(|name| set.contains(&name)).iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        if cfg!(not(target_os = "macos")) {
+            assert_eq!(names(&["DISPLAY"]), ["xclip", "xsel"]);
+            assert_eq!(names(&["WAYLAND_DISPLAY", "DISPLAY"]), ["wl-copy"]);
+            assert!(names(&[]).is_empty());
+        }
+        assert!(names(&["DISPLAY", "SSH_CONNECTION"]).is_empty());
+    }
+
+    #[test]
+    fn it_is_not_said_that_a_program_took_what_it_did_not() {
+        assert!(fed("cat", &[], "text"));
+        assert!(!fed("false", &[], "text"));
+        assert!(!fed("no-such-program-anywhere", &[], "text"));
     }
 }

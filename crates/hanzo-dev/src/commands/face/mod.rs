@@ -1,6 +1,7 @@
 //! `hanzo-dev` without a command: the terminal face.
 
 mod host;
+mod look;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -11,7 +12,6 @@ use hanzo_config::InputMode as Keys;
 use hanzo_protocol::engine::{Attendance, ThreadOptions};
 use hanzo_tui::edit::InputMode;
 use hanzo_tui::keymap::Keymap;
-use hanzo_tui::theme::{Background, Theme};
 use hanzo_tui::{Begin, Setup};
 
 use crate::cli::{Cli, FaceArgs, Global};
@@ -33,6 +33,7 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
     let mut notices: Vec<String> = loaded.warnings().iter().map(ToString::to_string).collect();
     notices.extend(loaded.disabled().iter().map(ToString::to_string));
     let keymap = keymap(inputs.config_dir.as_deref(), &mut notices);
+    let (theme, terminal) = look::of(&loaded.settings().terminal, args);
     let begin = match (&args.resume, args.continue_newest) {
         (Some(id), _) if id.is_empty() => Begin::Choose,
         (Some(id), _) => Begin::Id(id.clone()),
@@ -64,9 +65,10 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
             input,
             keymap,
             prompts: machine.prompts(),
-            theme: theme(args.screen_reader),
+            theme,
             notices,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            terminal,
         };
         let left = hanzo_tui::run(root.client(), machine, setup, stop).await;
         root.close_shared().await;
@@ -116,19 +118,6 @@ fn keymap(config: Option<&std::path::Path>, notices: &mut Vec<String>) -> Keymap
         notices.push(format!("{} is not used: {error}", file.display()));
         Keymap::default()
     })
-}
-
-/// The theme that suits the terminal, as far as it says what it is.
-fn theme(screen_reader: bool) -> Theme {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if screen_reader {
-        return Theme::words();
-    }
-    if no_colour {
-        return Theme::plain();
-    }
-    let background = std::env::var("COLORFGBG").map(|value| Background::from_colorfgbg(&value));
-    Theme::for_background(background.unwrap_or_default())
 }
 
 /// Done when the process is asked to end.
