@@ -9,26 +9,39 @@ use serde_json::json;
 use crate::support::World;
 
 /// A tmux server of its own with the program in it.
-struct Tmux {
+pub struct Tmux {
     socket: String,
 }
 
 impl Tmux {
     /// Starts the program; `None`, and a line that says so, where there is no tmux.
+    pub fn start(world: &World, width: u16, height: u16, arguments: &str) -> Option<Self> {
+        Self::start_with(world, (width, height), "", arguments, "what shall be done?")
+    }
+
+    /// The same with more variables, as a shell writes them, and another text to wait for.
     #[expect(clippy::print_stderr, reason = "the reader of a test run must see what was left out")]
-    fn start(world: &World, width: u16, height: u16, arguments: &str) -> Option<Self> {
+    pub fn start_with(
+        world: &World,
+        (width, height): (u16, u16),
+        variables: &str,
+        arguments: &str,
+        first: &str,
+    ) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("NOT RUN: needs tmux");
             return None;
         }
-        let socket = format!("hanzo-test-{}-{:?}", std::process::id(), std::thread::current().id());
-        let tmux = Self { socket: socket.replace(['(', ')'], "") };
+        // Never the same name twice: a server that is ending is still found by its name.
+        static STARTED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let tmux = Self { socket: format!("hanzo-test-{}-{number}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_hanzo-dev");
         let home = world.home().display();
         let path = std::env::var("PATH").unwrap_or_default();
         // The shell stays, so that what the program leaves on the terminal can be seen.
         let line = format!(
-            "cd {}; env -i HOME={home} PATH='{path}' TERM=xterm-256color LANG=C.UTF-8 TMUX=x {program} {arguments}; echo ended; exec cat",
+            "cd {}; env -i HOME={home} PATH='{path}' TERM=xterm-256color LANG=C.UTF-8 TMUX=x {variables} {program} {arguments}; echo ended; exec cat",
             world.workspace().display()
         );
         let (width, height) = (width.to_string(), height.to_string());
@@ -58,22 +71,22 @@ impl Tmux {
             "-c",
             &line,
         ]);
-        tmux.wait_for("what shall be done?");
+        tmux.wait_for(first);
         Some(tmux)
     }
 
-    fn run(&self, arguments: &[&str]) -> String {
+    pub fn run(&self, arguments: &[&str]) -> String {
         let done = Command::new("tmux").args(["-L", &self.socket]).args(arguments).output().unwrap();
         assert!(done.status.success(), "tmux {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
 
-    fn type_line(&self, text: &str) {
+    pub fn type_line(&self, text: &str) {
         self.run(&["send-keys", "-l", text]);
         self.key("Enter");
     }
 
-    fn key(&self, key: &str) {
+    pub fn key(&self, key: &str) {
         self.run(&["send-keys", key]);
     }
 
@@ -81,21 +94,21 @@ impl Tmux {
         self.run(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    fn screen(&self) -> String {
+    pub fn screen(&self) -> String {
         self.run(&["capture-pane", "-p"])
     }
 
     /// The scrollback and the screen, lines the terminal broke joined again.
-    fn everything(&self) -> String {
+    pub fn everything(&self) -> String {
         self.run(&["capture-pane", "-p", "-J", "-S", "-"])
     }
 
-    fn wait_for(&self, text: &str) {
+    pub fn wait_for(&self, text: &str) {
         self.wait_until(text, |screen| screen.contains(text));
     }
 
     /// Waits for a line that may have scrolled away by the time it is looked for.
-    fn wait_for_line(&self, text: &str) {
+    pub fn wait_for_line(&self, text: &str) {
         let end = Instant::now() + Duration::from_secs(30);
         while !self.everything().contains(text) {
             assert!(Instant::now() < end, "waited for {text}:\n{}", self.everything());
@@ -103,7 +116,7 @@ impl Tmux {
         }
     }
 
-    fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let end = Instant::now() + Duration::from_secs(30);
         let mut screen = String::new();
         while Instant::now() < end {
@@ -117,7 +130,7 @@ impl Tmux {
     }
 
     /// Waits until the agent rests.
-    fn wait_for_rest(&self) {
+    pub fn wait_for_rest(&self) {
         self.wait_until("rest", |screen| screen.contains("what shall be done?"));
     }
 }
@@ -128,7 +141,7 @@ impl Drop for Tmux {
     }
 }
 
-fn world(server: &Server) -> World {
+pub fn world(server: &Server) -> World {
     let world = World::new();
     world.user(&format!(
         "model = \"scripted/test-model\"\n\n[[providers]]\nname = \"scripted\"\nbase_url = \"{}\"\nmodels = [\"test-model\"]\n",
