@@ -185,7 +185,7 @@ fn mcp_servers_are_listed_switched_and_reconnected_and_their_prompts_and_resourc
     // A resource is a reference beside files.
     tmux.wait_for_rest();
     tmux.run(&["send-keys", "-l", "what is in @notes:"]);
-    tmux.wait_for("❯ notes:note://one  First note");
+    tmux.wait_for("❯ notes:note://one First note");
     tmux.key("Tab");
     tmux.wait_for("› what is in @notes:note://one");
     tmux.key("Enter");

@@ -302,7 +302,9 @@ impl App {
         }
         let prompt = self.composer.take();
         remember(&prompt, commands);
-        if self.thread.is_none() || self.opening {
+        // What a command is called is known only from the list of them.
+        let unlisted = self.commands.is_empty() && prompt.text.trim_start().starts_with('/');
+        if self.thread.is_none() || self.opening || unlisted {
             self.early.push_back(prompt);
             self.remark("This is sent when the thread is open");
             return;

@@ -335,6 +335,16 @@ fn what_is_sent_before_there_is_a_thread_is_sent_when_there_is() {
     let wanted = app.update(Event::Answer(Asked::Commands, Ok(listed)), Duration::from_secs(2));
     assert!(is_first(&wanted), "{wanted:?}");
     assert_eq!(app.unsent(), "second", "it waits for the first one's end");
+    // A command waits for the list that says what it is.
+    let (mut app, _) = App::new(setup(), 80, 24);
+    let summary = Stage::new(80, 24).summary();
+    app.update(Event::Answer(Asked::Open, Ok(Response::ThreadStart(summary))), Duration::from_secs(1));
+    for key in Key::parse_all("/branch x<CR>").unwrap() {
+        app.update(Event::Input(Input::Key(key)), Duration::from_secs(1));
+    }
+    let listed = Response::List(Listed { entries: vec![json!({"name": "branch", "kind": "local"})] });
+    let wanted = app.update(Event::Answer(Asked::Commands, Ok(listed)), Duration::from_secs(2));
+    assert!(wanted.iter().any(|command| matches!(command, Command::Run(..))), "{wanted:?}");
     // Also when the commands cannot be listed.
     let mut app = begin();
     let error = EngineError { kind: EngineErrorKind::Store, message: "no".into() };
