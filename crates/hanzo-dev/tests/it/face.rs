@@ -8,6 +8,9 @@ use serde_json::json;
 
 use crate::support::World;
 
+/// How many were started.
+static STARTED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
 /// A tmux server of its own with the program in it.
 pub struct Tmux {
     socket: String,
@@ -33,7 +36,6 @@ impl Tmux {
             return None;
         }
         // Never the same name twice: a server that is ending is still found by its name.
-        static STARTED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let tmux = Self { socket: format!("hanzo-test-{}-{number}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_hanzo-dev");

@@ -43,7 +43,7 @@ fn an_editor_an_image_and_a_large_paste_are_sent_as_one_message() {
     assert_eq!(cursor.trim(), (2 + "draft and more and more!".len()).to_string());
     tmux.key("C-v");
     tmux.wait_for("[Image #1: clipboard.png]");
-    let pasted: String = (1..=40).map(|n| format!("pasted line {n}\n")).collect();
+    let pasted = (1..=40).map(|n| format!("pasted line {n}\n")).collect::<Vec<_>>().concat();
     tmux.run(&["set-buffer", &pasted]);
     tmux.run(&["paste-buffer", "-p"]);
     tmux.wait_for("[Pasted #2: 40 lines]");

@@ -27,7 +27,7 @@ impl Draft {
 
 impl App {
     /// Whether an event may change what is not sent yet. What the engine streams does not, and is not worth looking.
-    pub(super) fn may_write(&self, event: &Event) -> bool {
+    pub(super) fn may_write(event: &Event) -> bool {
         match event {
             Event::Engine(notification) => matches!(
                 notification.content,

@@ -55,12 +55,11 @@ impl App {
     fn key(&mut self, key: Key, since: Duration, commands: &mut Vec<Command>) {
         let action = match self.setup.keymap.binding(self.chord.take(), key) {
             Binding::Action(action) => Some(action),
-            Binding::Nothing => None,
             Binding::Begun if self.dialogs.is_empty() && self.is_writing() => {
                 self.chord = Some(key);
                 return self.remark(format!("{} …", spoken(key)));
             }
-            Binding::Begun => None,
+            Binding::Begun | Binding::Nothing => None,
         };
         // These work wherever one is.
         match action {

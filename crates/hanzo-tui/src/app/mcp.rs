@@ -61,7 +61,7 @@ impl App {
         self.dialogs.push_back(Dialog::Pick(Picker::new("MCP servers", entries)));
     }
 
-    pub(super) fn ask_about_server(&mut self, server: Server) {
+    pub(super) fn ask_about_server(&mut self, server: &Server) {
         let entry =
             |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
         let control = |what| Choice::Control(what, server.name.clone());

@@ -412,7 +412,7 @@ impl App {
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Command> {
         self.now = now;
         let mut commands = Vec::new();
-        let is_written = self.may_write(&event);
+        let is_written = Self::may_write(&event);
         match event {
             Event::Input(input) => self.input(input, &mut commands),
             Event::Engine(notification) => self.notified(*notification, &mut commands),
@@ -425,12 +425,13 @@ impl App {
             Event::Edited(Ok(text)) => self.edited(&text),
             Event::Ran(job, ended) => self.program_ended(job, ended, &mut commands),
             Event::Edited(Err(why)) => self.tell(NoticeLevel::Error, &why),
-            Event::Clipboard(Ok(attachment)) => self.composer.attach(attachment),
             Event::Clipboard(Err(why)) => self.remark(why),
             Event::Memories(files) => self.pick_memory(files),
             Event::FileEdited(path, edited) => self.memory_edited(&path, edited),
             Event::Report(markdown) => self.show_markdown(&markdown),
-            Event::Image(_, Some(attachment)) => self.composer.attach(attachment),
+            Event::Image(_, Some(attachment)) | Event::Clipboard(Ok(attachment)) => {
+                self.composer.attach(attachment);
+            }
             Event::Image(path, None) => self.composer.paste(&path),
             Event::Told(level, text) => self.tell(level, &text),
             Event::Remark(text) => self.remark(text),

@@ -312,7 +312,7 @@ impl App {
             Choice::Theme(name) => self.set_theme(name),
             Choice::Commit => self.commit_now(commands),
             Choice::EditMessage => self.edit_message(commands),
-            Choice::Server(server) => self.ask_about_server(server),
+            Choice::Server(server) => self.ask_about_server(&server),
             Choice::Control(what, name) => self.command("mcp", &format!("{what} {name}"), commands),
             Choice::Memory(path) => commands.push(Command::EditFile(path)),
             Choice::Item(item) => self.show_item(&item),

@@ -173,11 +173,12 @@ fn notes(preview: &RewindPreview) -> Vec<String> {
 }
 
 fn named(files: &[String]) -> String {
-    let mut shown = files.iter().take(NAMED).map(|file| text::one_line(file)).collect::<Vec<_>>().join(", ");
-    if files.len() > NAMED {
-        shown.push_str(&format!(" and {} more", files.len() - NAMED));
-    }
-    shown
+    let shown: Vec<String> = files.iter().take(NAMED).map(|file| text::one_line(file)).collect();
+    let more = match files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 fn is_before(moment: &Value) -> bool {
