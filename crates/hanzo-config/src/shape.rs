@@ -96,6 +96,7 @@ pub(crate) const SETTINGS: &[Field] = &[
     field("oauth_credentials", Shape::SecretAny),
     field("custom_instructions", Shape::Text),
     field("input_mode", Shape::Choice(&["default", "vim", "emacs"])),
+    field("input_timeout_ms", Shape::Integer { min: 0, max: 60_000 }),
     field("language", Shape::Text),
     field("credentials_store", Shape::Choice(&["auto", "os", "file"])),
     field("approval", Shape::Choice(&["ask", "auto", "yolo"])),

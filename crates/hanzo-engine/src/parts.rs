@@ -255,6 +255,27 @@ impl Jobs for NoJobs {
 pub trait McpServers: Send + Sync {
     /// All that are configured, connected or not. It tells what is known and waits for no server.
     fn list(&self) -> Vec<McpServerInfo>;
+
+    /// Does something with one of them and tells how it is then, once that is known. The error is a sentence.
+    fn control<'a>(
+        &'a self,
+        name: &'a str,
+        what: McpControl,
+    ) -> BoxFuture<'a, Result<McpServerInfo, String>> {
+        let _ = what;
+        Box::pin(async move { Err(format!("there is no MCP server `{name}`")) })
+    }
+}
+
+/// What can be done with an MCP server while threads use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum McpControl {
+    /// Use it, until the process ends.
+    Enable,
+    /// Do not use it, until the process ends.
+    Disable,
+    /// End the connection and make another.
+    Reconnect,
 }
 
 /// An MCP server in a listing.

@@ -78,6 +78,8 @@ engine_api! {
     ThreadCompact(ThreadAt) -> Done = "thread/compact",
     /// Takes conversation, files or both back to a checkpoint.
     ThreadRewind(ThreadRewind) -> ThreadSummary = "thread/rewind",
+    /// Says which files a rewind would change and what it could not bring back; changes nothing.
+    ThreadPreview(ThreadPreview) -> RewindPreview = "thread/preview",
     /// Writes a thread out as a document.
     ThreadExport(ThreadExport) -> Exported = "thread/export",
     /// Asks for a thread's notifications; they follow on the connection.
@@ -335,6 +337,42 @@ pub enum RewindWhat {
     Files,
     /// Both.
     Both,
+}
+
+/// Parameters of `thread/preview`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadPreview {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The checkpoint a rewind would go back to.
+    pub checkpoint: CheckpointId,
+}
+
+/// What a rewind of the files would do. Paths are relative to the workspace, with `/`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RewindPreview {
+    /// Files that would be written as they were.
+    pub written: Vec<String>,
+    /// Files that were not there then and would be removed.
+    pub removed: Vec<String>,
+    /// Files that would be left as they are, and why.
+    pub kept: Vec<NotRewound>,
+    /// What the checkpoint does not have, so that no rewind brings it back: at most a hundred of them.
+    pub left_out: Vec<NotRewound>,
+    /// How many more it does not have.
+    pub left_out_more: u64,
+}
+
+/// A file a rewind does not take back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotRewound {
+    /// The file; a directory ends with `/`.
+    pub path: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// Parameters of `thread/export`.

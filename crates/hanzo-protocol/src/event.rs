@@ -43,6 +43,12 @@ pub enum EventContent {
         /// The thread.
         thread: ThreadSummary,
     },
+    /// The thread works differently from now on: another mode.
+    #[serde(rename = "thread.changed")]
+    ThreadChanged {
+        /// The thread as it is now.
+        thread: ThreadSummary,
+    },
     /// A turn began.
     #[serde(rename = "turn.started")]
     TurnStarted {

@@ -1,7 +1,7 @@
 //! What the face needs of the machine it runs on, given to it by the program that starts it: a face names neither the engine
 //! nor the sandbox, and reads no file by itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::Attachment;
@@ -15,6 +15,26 @@ pub struct Completion {
     pub insert: String,
     /// Whether it is gone on with, as a directory is.
     pub goes_on: bool,
+}
+
+/// An instruction file, there or to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// What to show.
+    pub label: String,
+    /// What it holds for, and how long it is.
+    pub detail: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What became of a file the user had in their editor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEdit {
+    /// It is as it was.
+    Same,
+    /// It is another now.
+    Changed,
 }
 
 /// The machine, as the face sees it. Called from a thread where waiting is allowed.
@@ -33,6 +53,21 @@ pub trait Host: Send + Sync {
 
     /// The image at `path`, when it is one.
     fn image(&self, path: &str) -> Option<Attachment>;
+
+    /// The image on the clipboard; the error is a sentence.
+    fn clipboard_image(&self) -> Result<Attachment, String>;
+
+    /// The instruction files in force, those of directories below, and where one could be begun.
+    fn memories(&self) -> Vec<Memory>;
+
+    /// Lets the user change a file in an editor of their own. The terminal is theirs meanwhile.
+    fn edit_file(&self, path: &Path) -> Result<FileEdit, String>;
+
+    /// What is in order with this installation and what is not, in Markdown.
+    fn doctor(&self) -> String;
+
+    /// Keeps what is written and not sent, so that neither a crash nor leaving loses it. Nothing is kept of an empty text.
+    fn keep_draft(&self, draft: &str);
 
     /// Remembers a prompt for the next start.
     fn remember(&self, prompt: &str);

@@ -1,7 +1,7 @@
 //! Which key does what, outside the text itself: the defaults, and the user's own file over them.
 //!
-//! The file is a JSON object from a key to an action, in the notation of [`Key::parse_all`]: `{"<C-g>": "editor", "<C-t>":
-//! "none"}`. A file with a mistake is not used at all, and the mistake is told: half a keymap surprises more than none.
+//! The file is a JSON object from a key, or two keys one after the other, to an action, in the notation of
+//! [`Key::parse_all`]: `{"<C-g>": "editor", "<C-x><C-f>": "find", "<C-t>": "none"}`. A file with a mistake is not used at all, and the mistake is told: half a keymap surprises more than none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,7 +54,11 @@ actions! {
     /// Searches the prompts of before.
     SearchHistory = "search_history", "<C-r>", "search earlier prompts";
     /// Opens the user's editor.
-    Editor = "editor", "<C-g>", "write in $EDITOR";
+    Editor = "editor", "<C-g> <C-x><C-e>", "write in $EDITOR";
+    /// Attaches the image on the clipboard.
+    Image = "image", "<C-v> <M-v>", "attach the image on the clipboard";
+    /// Searches the thread.
+    Find = "find", "<C-f>", "search this thread";
     /// Shows the whole transcript.
     Transcript = "transcript", "<C-o>", "show the last tool outputs in full";
     /// Shows or hides the plan.
@@ -72,7 +76,39 @@ actions! {
 /// A key's meaning, where it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
-    bindings: Vec<(Key, Action)>,
+    bindings: Vec<(Chord, Action)>,
+}
+
+/// One key, or two one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Chord {
+    before: Option<Key>,
+    key: Key,
+}
+
+impl Chord {
+    fn parse(notation: &str) -> Option<Self> {
+        match Key::parse_all(notation).ok()?.as_slice() {
+            [key] => Some(Self { before: None, key: *key }),
+            [before, key] => Some(Self { before: Some(*before), key: *key }),
+            _ => None,
+        }
+    }
+
+    fn first(&self) -> Key {
+        self.before.unwrap_or(self.key)
+    }
+}
+
+/// What a key comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    /// It does something.
+    Action(Action),
+    /// It is the first of two keys.
+    Begun,
+    /// It is bound to nothing.
+    Nothing,
 }
 
 impl Default for Keymap {
@@ -80,9 +116,9 @@ impl Default for Keymap {
         let mut bindings = Vec::new();
         for action in Action::ALL {
             for notation in action.default_keys().split(' ') {
-                let keys =
-                    Key::parse_all(notation).expect("our own notation is right; a test reads all of it");
-                bindings.extend(keys.into_iter().map(|key| (key, *action)));
+                let chord =
+                    Chord::parse(notation).expect("our own notation is right; a test reads all of it");
+                bindings.push((chord, *action));
             }
         }
         Self { bindings }
@@ -97,8 +133,11 @@ pub enum KeymapError {
     #[error("it is not a JSON object from keys to actions: {0}")]
     Shape(String),
     /// A key is not one.
-    #[error("`{0}` is not one key\n\nhint: write `<C-g>`, `<M-t>`, `<S-Tab>`")]
+    #[error("`{0}` is neither one key nor two\n\nhint: write `<C-g>`, `<M-t>`, `<S-Tab>`, `<C-x><C-e>`")]
     Key(String),
+    /// A key both does something and begins something.
+    #[error("`{0}` does something by itself and cannot begin `{1}`\n\nhint: bind `{0}` to \"none\" first")]
+    Prefix(String, String),
     /// An action is unknown.
     #[error("there is no action `{name}` for `{key}`\n\nhint: the actions are {known}")]
     Action {
@@ -124,10 +163,8 @@ impl Keymap {
             .map_err(|error| KeymapError::Shape(error.to_string()))?;
         let mut map = Self::default();
         for (notation, name) in wishes {
-            let keys = Key::parse_all(&notation).ok().filter(|keys| keys.len() == 1);
-            let key = keys
-                .and_then(|keys| keys.first().copied())
-                .ok_or_else(|| KeymapError::Key(notation.clone()))?;
+            let chord = Chord::parse(&notation).ok_or_else(|| KeymapError::Key(notation.clone()))?;
+            let key = chord.first();
             if key.typed().is_some()
                 || matches!(
                     key,
@@ -136,7 +173,7 @@ impl Keymap {
             {
                 return Err(KeymapError::Typing(notation));
             }
-            map.bindings.retain(|(bound, _)| *bound != key);
+            map.bindings.retain(|(bound, _)| *bound != chord);
             if name == "none" {
                 continue;
             }
@@ -144,7 +181,13 @@ impl Keymap {
                 let known: Vec<&str> = Action::ALL.iter().map(|action| action.name()).collect();
                 KeymapError::Action { key: notation.clone(), name: name.clone(), known: known.join(", ") }
             })?;
-            map.bindings.push((key, *action));
+            map.bindings.push((chord, *action));
+        }
+        for (chord, _) in &map.bindings {
+            if let Some(before) = chord.before.filter(|before| map.action(*before).is_some()) {
+                let whole = format!("{} {}", spoken(before), spoken(chord.key));
+                return Err(KeymapError::Prefix(spoken(before), whole));
+            }
         }
         for needed in [Action::Interrupt, Action::Cancel] {
             if !map.bindings.iter().any(|(_, action)| *action == needed) {
@@ -154,14 +197,31 @@ impl Keymap {
         Ok(map)
     }
 
-    /// What `key` does.
+    /// What `key` does by itself.
     pub fn action(&self, key: Key) -> Option<Action> {
-        self.bindings.iter().find(|(bound, _)| *bound == key).map(|(_, action)| *action)
+        self.bound(Chord { before: None, key })
+    }
+
+    fn bound(&self, chord: Chord) -> Option<Action> {
+        self.bindings.iter().find(|(bound, _)| *bound == chord).map(|(_, action)| *action)
+    }
+
+    /// What `key` comes to after `before`, the first of two keys. Two that mean nothing together are two single ones.
+    pub fn binding(&self, before: Option<Key>, key: Key) -> Binding {
+        let together = before.and_then(|before| self.bound(Chord { before: Some(before), key }));
+        match together.or_else(|| self.action(key)) {
+            Some(action) => Binding::Action(action),
+            None if self.bindings.iter().any(|(bound, _)| bound.before == Some(key)) => Binding::Begun,
+            None => Binding::Nothing,
+        }
     }
 
     /// The keys of an action, as a person writes them.
     pub fn keys(&self, action: Action) -> String {
-        let keys = self.bindings.iter().filter(|(_, bound)| *bound == action).map(|(key, _)| spoken(*key));
+        let keys = self.bindings.iter().filter(|(_, bound)| *bound == action).map(|(chord, _)| {
+            let before = chord.before.map(|key| format!("{} ", spoken(key))).unwrap_or_default();
+            format!("{before}{}", spoken(chord.key))
+        });
         keys.collect::<Vec<_>>().join(", ")
     }
 }
@@ -208,14 +268,27 @@ mod tests {
         assert_eq!(map.action(Key::ctrl('e')), Some(Action::Editor));
         assert_eq!(map.action(Key::ctrl('g')), Some(Action::Editor));
         assert_eq!(map.action(Key::ctrl('t')), None);
-        assert_eq!(map.keys(Action::Editor), "Ctrl+G, Ctrl+E");
+        assert_eq!(map.keys(Action::Editor), "Ctrl+G, Ctrl+X Ctrl+E, Ctrl+E");
+    }
+
+    #[test]
+    fn two_keys_are_one_binding() {
+        let map = Keymap::with_file(r#"{"<C-x><C-f>": "find"}"#).unwrap();
+        let (x, e) = (Key::ctrl('x'), Key::ctrl('e'));
+        assert_eq!(map.binding(None, x), Binding::Begun);
+        assert_eq!(map.binding(Some(x), e), Binding::Action(Action::Editor));
+        assert_eq!(map.binding(Some(x), Key::ctrl('f')), Binding::Action(Action::Find));
+        assert_eq!(map.binding(None, e), Binding::Nothing);
+        // The second key means what it means alone when the two mean nothing.
+        assert_eq!(map.binding(Some(x), Key::ctrl('g')), Binding::Action(Action::Editor));
     }
 
     #[test]
     fn a_mistake_is_told_and_nothing_of_the_file_counts() {
         let wrong = |json| Keymap::with_file(json).unwrap_err().to_string();
         assert!(wrong("[]").contains("JSON object"));
-        assert!(wrong(r#"{"<C-nonsense>": "editor"}"#).contains("is not one key"));
+        assert!(wrong(r#"{"<C-nonsense>": "editor"}"#).contains("neither one key nor two"));
+        assert!(wrong(r#"{"<C-g><C-e>": "editor"}"#).contains("`Ctrl+G` does something by itself"));
         assert!(wrong(r#"{"<C-e>": "edit"}"#).contains("the actions are interrupt, cancel"));
         assert!(wrong(r#"{"a": "editor"}"#).contains("types text"));
         assert!(wrong(r#"{"<C-c>": "none"}"#).contains("without a key"));

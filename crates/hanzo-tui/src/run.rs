@@ -301,6 +301,16 @@ impl Face<'_> {
                     let more = self.update(Event::Edited(edited));
                     self.carry_out(more)?;
                 }
+                Command::EditFile(path) => {
+                    let edited = self.elsewhere(|host| host.edit_file(&path))?;
+                    let more = self.update(Event::FileEdited(path, edited));
+                    self.carry_out(more)?;
+                }
+                Command::Memories => self.ask_host(|host| Some(Event::Memories(host.memories()))),
+                Command::Doctor => self.ask_host(|host| Some(Event::Report(host.doctor()))),
+                Command::PasteImage => self.ask_host(|host| Some(Event::Clipboard(host.clipboard_image()))),
+                // At once and in order: it is small, and what is kept last must be what was written last.
+                Command::KeepDraft(draft) => self.host.keep_draft(&draft),
                 Command::Suspend => {
                     self.elsewhere(|_| {
                         rustix::process::kill_process_group(
@@ -334,6 +344,8 @@ impl Face<'_> {
                 | Asked::Interrupt
                 | Asked::Commands
                 | Asked::Models
+                | Asked::McpServers
+                | Asked::Find(_)
                 | Asked::Threads
         );
         if beside {
@@ -384,6 +396,8 @@ impl Face<'_> {
     }
 
     fn end(mut self) -> io::Result<Left> {
+        // Before anything that needs a terminal, which may be what is gone.
+        self.host.keep_draft(&self.app.unsent());
         self.draw_out()?;
         self.screen.leave()?;
         let left = Left {

@@ -41,6 +41,9 @@ pub struct Settings {
     pub custom_instructions: String,
     /// Keys of the input line.
     pub input_mode: InputMode,
+    /// How long an unfinished command of the vim keys waits for its next key, in milliseconds; 0 waits for ever.
+    /// Unset: 500.
+    pub input_timeout_ms: Option<u32>,
     /// Language of the interface, such as `en` or `zh`. Unset or empty: taken from `HANZO_LANG` or the locale.
     pub language: Option<String>,
     /// Where credentials are kept.

@@ -73,7 +73,7 @@ impl FaceArgs {
 }
 
 /// What holds for every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Work in DIR instead of the current directory
     #[arg(short = 'C', long = "directory", visible_alias = "cd", value_name = "DIR", global = true)]

@@ -172,7 +172,7 @@ impl Factory {
                 .map(|manager| Arc::new(mcp::Prompts(Arc::clone(manager))) as Arc<dyn CommandSource>)
                 .collect(),
             jobs: Arc::new(HostJobs(Arc::downgrade(&host))),
-            mcp_servers: Arc::new(mcp::Listed { manager, disabled: mcp::disabled(settings) }),
+            mcp_servers: Arc::new(mcp::Listed(manager)),
             checkpoints,
             places,
             rules: Arc::new(SettingsRules::new(user_file.map(|file| file.path))),

@@ -13,11 +13,11 @@ use hanzo_config::{
 };
 use hanzo_engine::Engine;
 use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
-use hanzo_engine::parts::{McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
-use hanzo_engine::references::{Resource, ResourceReader};
+use hanzo_engine::parts::{McpControl, McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
+use hanzo_engine::references::{Resource, ResourceName, ResourceReader};
 use hanzo_mcp::client::{
     Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
-    ServerStatus, ServerTrust, StdioConfig, TransportConfig,
+    ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
@@ -74,8 +74,9 @@ impl Servers {
         if depth(&inputs.environment) >= hanzo_mcp::server::DEEPEST {
             return Ok(None);
         }
+        // Those that are disabled are known too, to be switched on.
         let configs: Vec<ServerConfig> =
-            settings.enabled_servers().map(|server| server_config(server, &inputs.environment)).collect();
+            settings.mcp_servers.values().map(|server| server_config(server, &inputs.environment)).collect();
         let made_of: Vec<String> =
             configs.iter().map(|config| format!("{config:?} {}", config.fingerprint())).collect();
         let mut managers = self.managers();
@@ -97,6 +98,11 @@ impl Servers {
         let running = Running { made_of, manager: Arc::clone(&manager) };
         managers.insert(inputs.workspace_root.clone(), running);
         Ok(Some(manager))
+    }
+
+    /// The resources of a workspace's servers, where it has servers and a thread was opened in it.
+    pub fn resources(&self, workspace: &Path) -> Option<Resources> {
+        self.managers().get(workspace).map(|running| Resources(Arc::clone(&running.manager)))
     }
 
     /// Ends all servers.
@@ -156,6 +162,7 @@ pub fn server_config(server: &McpServer, environment: &Environment) -> ServerCon
     };
     let mut config = ServerConfig::new(&server.name, transport);
     config.timeout = Duration::from_secs(server.timeout_secs);
+    config.switch = if server.disabled { Switch::Off } else { Switch::On };
     config.trust = if server.trusted { ServerTrust::Trusted } else { ServerTrust::Untrusted };
     config
 }
@@ -246,6 +253,17 @@ impl ResourceReader for Resources {
         self.0.names()
     }
 
+    fn resources(&self, server: &str) -> Vec<ResourceName> {
+        let listing = self.0.listing(server);
+        let listed = listing.iter().flat_map(|listing| &listing.resources);
+        listed
+            .map(|resource| ResourceName {
+                uri: resource.uri.clone(),
+                name: resource.name.clone().unwrap_or_default(),
+            })
+            .collect()
+    }
+
     fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Resource, String>> {
         Box::pin(async move {
             match self.0.resource(server, uri).await {
@@ -258,27 +276,29 @@ impl ResourceReader for Resources {
 }
 
 /// The servers of a workspace as the engine lists them.
-pub struct Listed {
-    /// Those that are used.
-    pub manager: Option<Arc<Manager>>,
-    /// Those that are not, by name and transport.
-    pub disabled: Vec<(String, &'static str)>,
-}
+pub struct Listed(pub Option<Arc<Manager>>);
 
 impl McpServers for Listed {
     fn list(&self) -> Vec<McpServerInfo> {
-        let used = self.manager.iter().flat_map(|manager| manager.status()).map(info);
-        let disabled = self.disabled.iter().map(|(name, transport)| McpServerInfo {
-            name: name.clone(),
-            transport: (*transport).to_owned(),
-            status: McpServerStatus::Disabled,
-            error: None,
-            tools_count: None,
-            prompts_count: None,
-            resources_count: None,
-            latency_ms: None,
-        });
-        used.chain(disabled).collect()
+        self.0.iter().flat_map(|manager| manager.status()).map(info).collect()
+    }
+
+    fn control<'a>(
+        &'a self,
+        name: &'a str,
+        what: McpControl,
+    ) -> BoxFuture<'a, Result<McpServerInfo, String>> {
+        Box::pin(async move {
+            let none = || format!("there is no MCP server `{name}`");
+            let manager = self.0.as_ref().ok_or_else(none)?;
+            let done = match what {
+                McpControl::Enable => manager.switch(name, Switch::On),
+                McpControl::Disable => manager.switch(name, Switch::Off),
+                McpControl::Reconnect => manager.reconnect(name),
+            };
+            done.map_err(|error| error.to_string())?;
+            manager.settled_status(name).await.map(info).map_err(|error| error.to_string())
+        })
     }
 }
 
@@ -292,6 +312,7 @@ pub fn info(status: ServerStatus) -> McpServerInfo {
             Phase::Connecting => McpServerStatus::Connecting,
             Phase::Connected => McpServerStatus::Connected,
             Phase::Failed => McpServerStatus::Failed,
+            Phase::Off => McpServerStatus::Disabled,
         },
         error: status.error,
         tools_count: status.counts.map(|(tools, _, _)| tools),

@@ -16,7 +16,7 @@ pub mod signals;
 pub mod trust;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hanzo_config::{LoadInputs, Platform, user_data_dir};
@@ -155,6 +155,11 @@ impl Root {
             Some(failure) if failure.to_string() == error.message => failure,
             _ => Failure::message(exit_of(&error), error.message),
         }
+    }
+
+    /// The resources of a workspace's MCP servers.
+    pub fn resources(&self, workspace: &Path) -> Option<mcp::Resources> {
+        self.factory.mcp.resources(workspace)
     }
 
     /// What confines the commands of a thread that was opened.

@@ -18,6 +18,17 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 impl Tmux {
     /// Starts the program; `None`, and a line that says so, where there is no tmux.
     pub fn start(world: &World, width: u16, height: u16, arguments: &str) -> Option<Self> {
+        Self::start_with(world, (width, height), "", arguments, "what shall be done?")
+    }
+
+    /// The same with more variables, as a shell writes them, and another text to wait for.
+    pub fn start_with(
+        world: &World,
+        (width, height): (u16, u16),
+        variables: &str,
+        arguments: &str,
+        first: &str,
+    ) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             hanzo_testkit::not_run("tmux");
             return None;
@@ -30,7 +41,7 @@ impl Tmux {
         let path = std::env::var("PATH").unwrap_or_default();
         // The shell stays, so that what the program leaves on the terminal can be seen.
         let line = format!(
-            "cd {}; env -i HOME={home} PATH='{path}' TERM=xterm-256color LANG=C.UTF-8 TMUX=x {program} {arguments}; echo ended; exec cat",
+            "cd {}; env -i HOME={home} PATH='{path}' TERM=xterm-256color LANG=C.UTF-8 TMUX=x {variables} {program} {arguments}; echo ended; exec cat",
             world.workspace().display()
         );
         let (width, height) = (width.to_string(), height.to_string());
@@ -60,7 +71,7 @@ impl Tmux {
             "-c",
             &line,
         ]);
-        tmux.wait_for("what shall be done?");
+        tmux.wait_for(first);
         Some(tmux)
     }
 
@@ -70,7 +81,7 @@ impl Tmux {
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
 
-    fn type_line(&self, text: &str) {
+    pub fn type_line(&self, text: &str) {
         self.run(&["send-keys", "-l", text]);
         self.key("Enter");
     }
@@ -92,12 +103,12 @@ impl Tmux {
         self.run(&["capture-pane", "-p", "-J", "-S", "-"])
     }
 
-    fn wait_for(&self, text: &str) {
+    pub fn wait_for(&self, text: &str) {
         self.wait_until(text, |screen| screen.contains(text));
     }
 
     /// Waits for a line that may have scrolled away by the time it is looked for.
-    fn wait_for_line(&self, text: &str) {
+    pub fn wait_for_line(&self, text: &str) {
         let end = Instant::now() + Duration::from_secs(30);
         while !self.everything().contains(text) {
             assert!(Instant::now() < end, "waited for {text}:\n{}", self.everything());
@@ -105,7 +116,7 @@ impl Tmux {
         }
     }
 
-    fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let end = Instant::now() + Duration::from_secs(30);
         let mut screen = String::new();
         while Instant::now() < end {
@@ -119,7 +130,7 @@ impl Tmux {
     }
 
     /// Waits until the agent rests.
-    fn wait_for_rest(&self) {
+    pub fn wait_for_rest(&self) {
         self.wait_until("rest", |screen| screen.contains("what shall be done?"));
     }
 }

@@ -6,6 +6,9 @@ mod basics;
 mod config;
 mod engine_commands;
 mod face;
+mod face_commands;
+mod face_composer;
+mod face_turns;
 #[cfg(target_os = "linux")]
 mod felt;
 mod first_request;

@@ -144,6 +144,18 @@ built_in! {
     Context = "context", Engine, None, "Show what fills the model's window";
     /// Shows tokens and money.
     Cost = "cost", Engine, None, "Show tokens, cache hits and cost";
+    /// Shows the MCP servers, or does something with one.
+    Mcp = "mcp", Engine, Some("[enable|disable|reconnect server]"), "Show the MCP servers; switch or reconnect one";
+    /// Shows the instruction files in force.
+    Memory = "memory", Engine, None, "Show and edit the instruction files in force (AGENTS.md)";
+    /// Searches the thread.
+    Find = "find", Local, Some("[words]"), "Search this thread";
+    /// Shows what waits to be said.
+    Queue = "queue", Local, None, "Show, change or drop what waits to be sent";
+    /// Checks the installation.
+    Doctor = "doctor", Local, None, "Check settings, models, sandbox and tools of this installation";
+    /// Shows the keys.
+    Keys = "keys", Local, None, "Show what the keys do";
     /// Shows what changed.
     Diff = "diff", Local, None, "Show the uncommitted changes, and send them with your next message";
     /// Makes a branch.

@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use super::{Handle, Inner};
 use crate::commands::{self, Action, Directories, Dispatch, Invocation, Origin, Registry};
-use crate::parts::refuse;
+use crate::instructions::{self, Scope};
+use crate::parts::{McpControl, McpServerInfo, McpServerStatus, refuse};
+use crate::text::one_line;
 use crate::thread::actor::{Command, When};
 use crate::thread::open::store_failed;
 use crate::thread::state::Input;
@@ -148,12 +150,92 @@ impl Inner {
                 let (sent, received) = (record.usage.prompt_tokens(), record.usage.output_tokens);
                 Ok(format!("{sent} tokens sent{hits}, {received} received, {cost}."))
             }
+            Action::Mcp => mcp(handle, argument).await,
+            Action::Memory => Ok(memory(handle)),
             other => {
                 let message = format!("`/{}` is for the face to carry out", other.name());
                 Err(refuse(EngineErrorKind::InvalidParams, message))
             }
         }
     }
+}
+
+/// The MCP servers, or what became of one.
+async fn mcp(handle: &Handle, argument: &str) -> Result<String, EngineError> {
+    let wrong = |message: String| refuse(EngineErrorKind::InvalidParams, message);
+    let Some((what, name)) = argument.split_once(char::is_whitespace) else {
+        if !argument.is_empty() {
+            let hint = "hint: `/mcp reconnect NAME`, `/mcp enable NAME` or `/mcp disable NAME`";
+            return Err(wrong(format!("`/mcp {argument}` names no server\n\n{hint}")));
+        }
+        let servers = handle.mcp_servers.list();
+        if servers.is_empty() {
+            return Ok(
+                "No MCP server is configured. `hanzo-dev mcp add NAME -- COMMAND` adds one.".to_owned()
+            );
+        }
+        let lines: Vec<String> = servers.iter().map(server_line).collect();
+        return Ok(lines.join("\n"));
+    };
+    let what = match what {
+        "enable" => McpControl::Enable,
+        "disable" => McpControl::Disable,
+        "reconnect" => McpControl::Reconnect,
+        other => return Err(wrong(format!("`{other}` is nothing that can be done with an MCP server"))),
+    };
+    let server = handle.mcp_servers.control(name.trim(), what).await.map_err(wrong)?;
+    Ok(server_line(&server))
+}
+
+/// A server in a line of Markdown.
+fn server_line(server: &McpServerInfo) -> String {
+    let status = match server.status {
+        McpServerStatus::Configured => "not tried yet",
+        McpServerStatus::Connecting => "connecting",
+        McpServerStatus::Connected => "connected",
+        McpServerStatus::Failed => "failed",
+        McpServerStatus::Disabled => "disabled",
+    };
+    let mut text = format!("- `{}` ({}): {status}", server.name, server.transport);
+    if let Some(tools) = server.tools_count {
+        let _ = write!(
+            text,
+            ", {tools} tools, {} prompts, {} resources",
+            server.prompts_count.unwrap_or_default(),
+            server.resources_count.unwrap_or_default()
+        );
+    }
+    if let Some(latency) = server.latency_ms {
+        let _ = write!(text, ", {latency} ms");
+    }
+    if let Some(error) = &server.error {
+        let _ = write!(text, ": {}", one_line(error));
+    }
+    text
+}
+
+/// The instruction files of the workspace and of the user.
+fn memory(handle: &Handle) -> String {
+    let config = Some(handle.places.config.as_path());
+    let search = instructions::Search { workspace: &handle.workspace, cwd: std::path::Path::new(""), config };
+    let found = instructions::find(&search);
+    if found.files.is_empty() {
+        return "There is no instruction file. `/init` has the agent write `AGENTS.md`.".to_owned();
+    }
+    let mut text = "The agent is told what stands in these files, the last one counting most:\n".to_owned();
+    for file in &found.files {
+        let scope = match &file.scope {
+            Scope::User => "for everything you do".to_owned(),
+            Scope::Directory(directory) if directory.as_os_str().is_empty() => "this workspace".to_owned(),
+            Scope::Directory(directory) => format!("`{}`", directory.display()),
+        };
+        let _ = write!(text, "\n- `{}`: {scope}, {} lines", file.label, file.text.lines().count());
+    }
+    for notice in found.notices {
+        let _ = write!(text, "\n- {}", one_line(&notice.text));
+    }
+    text.push_str("\n\nFiles of other directories are told when the agent works there.");
+    text
 }
 
 /// The posture and the rules.

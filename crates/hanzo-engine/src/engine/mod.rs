@@ -161,6 +161,11 @@ impl Inner {
                 let (to, what) = (rewind.checkpoint, rewind.what);
                 Response::ThreadRewind(handle.ask(|reply| Command::Rewind { to, what, reply }).await?)
             }
+            Request::ThreadPreview(preview) => {
+                let handle = self.handle(preview.thread_id)?;
+                let to = preview.checkpoint;
+                Response::ThreadPreview(handle.ask(|reply| Command::Preview { to, reply }).await?)
+            }
             Request::ThreadExport(export) => Response::ThreadExport(self.export(export).await?),
             Request::ThreadSubscribe(subscribe) => {
                 // The stream itself is `EngineClient::subscribe`; here only whether there is something to watch.

@@ -93,6 +93,11 @@ impl Gate {
         state.plan_is_accepted = false;
     }
 
+    /// Whether the user accepted a plan in this turn.
+    pub fn plan_is_accepted(&self) -> bool {
+        self.state().plan_is_accepted
+    }
+
     /// The accepted plan has been carried out: from now on it allows nothing any more.
     pub fn end_plan(&self) {
         self.state().plan_is_accepted = false;

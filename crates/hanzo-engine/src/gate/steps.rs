@@ -44,7 +44,7 @@ pub(super) fn plan(step: &GateStep, call: &Call<'_>) -> Result<(), Refused> {
     Err(Refused::new(
         Refusal::PlanMode,
         format!(
-            "`{}` changes something, and the thread is in plan mode, where nothing is changed. Look, plan, and propose the plan with `exit_plan_mode`.",
+            "`{}` changes something, and the thread is in plan mode, where nothing is changed. Look, plan, and propose the plan with the tool `plan` and its action `exit`.",
             call.facts().tool_id()
         ),
     ))

@@ -62,20 +62,33 @@ pub(super) struct PlanTool {
 #[derive(Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 enum Input {
-    Create { steps: Vec<String> },
-    Update { step: usize, status: Option<PlanStatus>, text: Option<String> },
+    Create {
+        steps: Vec<String>,
+    },
+    Update {
+        step: usize,
+        status: Option<PlanStatus>,
+        text: Option<String>,
+    },
     List,
-    Get { step: usize },
+    Get {
+        step: usize,
+    },
+    /// The user has accepted it: the gate asks before this runs.
+    Exit {
+        plan: String,
+    },
 }
 
 impl PlanTool {
     pub(super) fn new(journal: Arc<Journal>, plan: Plan) -> Self {
         let description = "Keep a plan for work of several steps. `create` replaces the plan, `update` changes one step, `list` and \
-                           `get` show it. Steps count from 1. Keep exactly one step active while you work.";
+                           `get` show it. Steps count from 1. Keep exactly one step active while you work. In plan mode, `exit` \
+                           proposes the finished plan to the user; once they accept it, carry it out.";
         let parameters = json!({
             "type": "object",
             "properties": {
-                "action": {"type": "string", "enum": ["create", "update", "list", "get"]},
+                "action": {"type": "string", "enum": ["create", "update", "list", "get", "exit"]},
                 "steps": {"type": "array", "items": {"type": "string"}, "description": "create: the steps in order"},
                 "step": {"type": "integer", "description": "update, get: which step"},
                 "status": {
@@ -83,6 +96,7 @@ impl PlanTool {
                     "enum": ["pending", "active", "done", "dropped"],
                     "description": "update: how far it is",
                 },
+                "plan": {"type": "string", "description": "exit: the whole plan, in Markdown"},
                 "text": {"type": "string", "description": "update: what is to be done, when that changed"},
             },
             "required": ["action"],
@@ -99,6 +113,10 @@ impl PlanTool {
         let _turn = self.one_by_one.lock().await;
         let changed = match input {
             Input::List => return Ok(self.plan().text()),
+            Input::Exit { plan } if plan.trim().is_empty() => {
+                return Err("there is no plan in `plan`".to_owned());
+            }
+            Input::Exit { .. } => return Ok("the user accepted the plan: carry it out now".to_owned()),
             Input::Get { step } => {
                 let plan = self.plan();
                 let index = place(&plan, step)?;
@@ -154,6 +172,9 @@ impl Tool for PlanTool {
 
     fn reach(&self, arguments: &Value) -> Reach {
         let action = arguments["action"].as_str().unwrap_or("list");
+        if action == "exit" {
+            return Reach::new("plan.exit", Effect::Write);
+        }
         let known = ["create", "update", "list", "get"].contains(&action);
         // Planning changes nothing in the world, so that it is there in plan mode as well.
         Reach::new(format!("plan.{}", if known { action } else { "list" }), Effect::Read)

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use hanzo_sandbox::paths::{FileKind, Workspace};
 
-use super::ResourceReader;
+use super::{ResourceName, ResourceReader};
 
 /// How many names of a directory are looked at.
 const MOST_NAMES: usize = 20_000;
+/// How many servers and resources stand beside the files of the top level.
+const BESIDE_FILES: usize = 12;
 
 /// Something that could be typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum CompletionKind {
     File,
     /// An MCP server, whose resources follow.
     Server,
+    /// A resource of an MCP server.
+    Resource,
 }
 
 /// What `typed`, the text behind an `@` so far, could become: the entries of one directory whose names begin with its last
@@ -40,6 +44,12 @@ pub fn complete(
     most: usize,
 ) -> Vec<Completion> {
     let typed = typed.strip_prefix('"').unwrap_or(typed);
+    if let Some(resources) = resources
+        && let Some((server, begun)) = typed.split_once(':')
+        && resources.is_server(server)
+    {
+        return resources_of(resources, server, begun, most);
+    }
     let (directory, begun) = typed.rsplit_once('/').map_or(("", typed), |(above, name)| (above, name));
     let prefix = if typed.contains('/') { format!("{directory}/") } else { String::new() };
     let place = if prefix.is_empty() { "." } else { prefix.as_str() };
@@ -75,15 +85,58 @@ pub fn complete(
         };
         completions.push(Completion { label: format!("{name}{slash}"), insert, kind });
     }
-    if prefix.is_empty() {
-        for server in resources.map(ResourceReader::servers).unwrap_or_default() {
-            if server.to_lowercase().starts_with(&lower) {
-                let insert = format!("{server}:");
-                completions.push(Completion { label: insert.clone(), insert, kind: CompletionKind::Server });
-            }
-        }
-    }
     completions.sort_by(|one, other| (one.kind, &one.label).cmp(&(other.kind, &other.label)));
     completions.truncate(most);
+    if let Some(resources) = resources.filter(|_| prefix.is_empty()) {
+        let beside = beside_files(resources, &lower);
+        // A directory of many files must not hide that there are servers.
+        completions.truncate(most.saturating_sub(beside.len()));
+        completions.extend(beside);
+    }
     completions
+}
+
+/// The servers, and what they have as far as it fits beside files.
+fn beside_files(resources: &dyn ResourceReader, lower: &str) -> Vec<Completion> {
+    let mut found = Vec::new();
+    for server in resources.servers() {
+        if server.to_lowercase().starts_with(lower) {
+            let insert = format!("{server}:");
+            found.push(Completion { label: insert.clone(), insert, kind: CompletionKind::Server });
+        }
+        // What is typed here is most often the name of a file.
+        if found.len() < BESIDE_FILES {
+            let named = resources.resources(&server).into_iter().filter(|resource| {
+                let begins = resource.name.to_lowercase().starts_with(lower);
+                begins || (lower.len() > 2 && resource.uri.to_lowercase().contains(lower))
+            });
+            found.extend(named.filter_map(|resource| resource_of(&server, resource)).take(BESIDE_FILES));
+        }
+    }
+    found.truncate(BESIDE_FILES);
+    found
+}
+
+/// The resources of one server in which `begun` occurs.
+fn resources_of(resources: &dyn ResourceReader, server: &str, begun: &str, most: usize) -> Vec<Completion> {
+    let lower = begun.to_lowercase();
+    let fits = |resource: &ResourceName| {
+        resource.uri.to_lowercase().contains(&lower) || resource.name.to_lowercase().contains(&lower)
+    };
+    let fitting = resources.resources(server).into_iter().filter(fits);
+    fitting.filter_map(|resource| resource_of(server, resource)).take(most).collect()
+}
+
+/// `None` for one that cannot be typed.
+fn resource_of(server: &str, resource: ResourceName) -> Option<Completion> {
+    let ResourceName { uri, name } = resource;
+    if uri.contains(['"', '\n', '\r']) {
+        return None;
+    }
+    let reference = format!("{server}:{uri}");
+    let label =
+        if name.is_empty() || name == uri { reference.clone() } else { format!("{reference}  {name}") };
+    let quote = reference.contains(char::is_whitespace) || reference.contains(['`', '<', '>', '\\']);
+    let insert = if quote { format!("\"{reference}\"") } else { reference };
+    Some(Completion { label, insert, kind: CompletionKind::Resource })
 }

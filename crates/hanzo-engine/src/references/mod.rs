@@ -41,8 +41,23 @@ pub trait ResourceReader: Send + Sync {
     /// The servers, for completion.
     fn servers(&self) -> Vec<String>;
 
+    /// The resources a server is known to have, for completion. Answered at once.
+    fn resources(&self, server: &str) -> Vec<ResourceName> {
+        let _ = server;
+        Vec::new()
+    }
+
     /// The text of a resource; the error is a sentence.
     fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Resource, String>>;
+}
+
+/// A resource as its server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceName {
+    /// What it is read by.
+    pub uri: String,
+    /// What a person would call it.
+    pub name: String,
 }
 
 /// A resource of an MCP server.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures_util::FutureExt as _;
 use hanzo_protocol::engine::{
-    EngineError, EngineErrorKind, RewindWhat, ThreadConfigure, ThreadSummary, TurnStarted,
+    EngineError, EngineErrorKind, RewindPreview, RewindWhat, ThreadConfigure, ThreadSummary, TurnStarted,
 };
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::{CheckpointId, ThreadId, TurnId};
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Compact { reply: Reply<bool> },
     /// Go back.
     Rewind { to: CheckpointId, what: RewindWhat, reply: Reply<ThreadSummary> },
+    /// What going back would do to the files.
+    Preview { to: CheckpointId, reply: Reply<RewindPreview> },
     /// How it stands.
     Describe { reply: Reply<Description> },
     /// Stop everything and give the thread up.
@@ -166,6 +168,9 @@ impl Actor {
                 self.front.context = self.thread.context();
                 let _ = reply.send(rewound.map(|()| self.front.summary()));
             }
+            Command::Preview { to, reply } => {
+                let _ = reply.send(self.thread.preview(to).await);
+            }
             other => self.front.answer(other, None).await,
         }
     }
@@ -243,6 +248,9 @@ impl Front {
             Command::Rewind { reply, .. } => {
                 let _ = reply.send(Err(busy()));
             }
+            Command::Preview { reply, .. } => {
+                let _ = reply.send(Err(busy()));
+            }
             Command::Interrupt { reply } | Command::Close { reply } => {
                 let _ = reply.send(Ok(()));
             }
@@ -300,7 +308,9 @@ impl Front {
         thread.calls.set_stance(thread.capture().gate);
     }
 
-    fn after_turn(&mut self, thread: &Thread) {
+    fn after_turn(&mut self, thread: &mut Thread) {
+        // A plan that was accepted, or asked for, in the turn.
+        self.summary.mode = thread.own_mode.take().unwrap_or(self.summary.mode);
         // A rename during the turn came here; a title made of the first input was made there.
         if self.summary.title.is_empty() {
             self.summary.title.clone_from(&thread.summary.title);

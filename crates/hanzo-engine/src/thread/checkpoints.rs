@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::NoticeLevel;
 use hanzo_protocol::primitives::ContentHash;
-use hanzo_store::{Checkpointer, Moment, RestoreOptions, Restored, Store, StoreError};
+use hanzo_store::{Checkpointer, LeftOut, Moment, RestoreOptions, Restored, Store, StoreError};
 use tokio::task::JoinHandle;
 
 use super::calls::Calls;
+
+/// What would be done, what the checkpoint does not have, and how much more of that there is.
+pub(crate) type Preview = (Restored, Vec<LeftOut>, u64);
 
 /// Makes the checkpoints of a thread.
 pub(crate) struct Checkpoints {
@@ -81,7 +84,20 @@ impl Checkpoints {
     pub(crate) async fn restore(&self, to: ContentHash) -> Result<Option<Restored>, StoreError> {
         let Some(maker) = &self.maker else { return Ok(None) };
         let since = maker.last().map(|(_, manifest)| manifest);
-        maker.checkpointer.restore(to, since, RestoreOptions::default()).await.map(Some)
+        let restored = maker.checkpointer.restore(to, since, RestoreOptions::default()).await?;
+        // The next rewind goes on from here: what this one did is nobody else's change.
+        let now = maker.checkpointer.take().await?.manifest;
+        if let Some((_, last)) = maker.last.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *last = now;
+        }
+        Ok(Some(restored))
+    }
+
+    /// What taking the files back would do.
+    pub(crate) async fn preview(&self, to: ContentHash) -> Result<Option<Preview>, StoreError> {
+        let Some(maker) = &self.maker else { return Ok(None) };
+        let since = maker.last().map(|(_, manifest)| manifest);
+        maker.checkpointer.preview(to, since).await.map(Some)
     }
 }
 

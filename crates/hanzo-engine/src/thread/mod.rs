@@ -10,6 +10,7 @@ mod folding;
 pub(crate) mod hub;
 pub(crate) mod journal;
 pub(crate) mod open;
+mod planning;
 mod prefix;
 pub(crate) mod reader;
 mod retries;

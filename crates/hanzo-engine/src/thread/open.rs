@@ -175,6 +175,8 @@ impl Opening {
             checkpoints,
             nested,
             surroundings: surroundings(&items),
+            told_mode: super::planning::told(&items),
+            own_mode: None,
             own,
             turn: Turn::default(),
             _lease: lease,

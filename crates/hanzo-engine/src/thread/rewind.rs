@@ -1,9 +1,9 @@
 //! Taking a thread back to a checkpoint.
 
-use hanzo_protocol::engine::{EngineError, EngineErrorKind, RewindWhat};
+use hanzo_protocol::engine::{EngineError, EngineErrorKind, Mode, NotRewound, RewindPreview, RewindWhat};
 use hanzo_protocol::ids::{CheckpointId, ItemId};
 use hanzo_protocol::item::{BreakReason, Item, ItemContent, NoticeLevel, Visibility};
-use hanzo_store::ItemQuery;
+use hanzo_store::{CheckpointRecord, ItemQuery, LeftOutWhy};
 
 use super::journal::Beside;
 use super::open::store_failed;
@@ -11,24 +11,67 @@ use super::state::Thread;
 use crate::fold;
 use crate::parts::refuse;
 
+/// How many of the files that a checkpoint does not have are named.
+const NAMED: usize = 100;
+
 impl Thread {
+    async fn own_checkpoint(&self, id: CheckpointId) -> Result<CheckpointRecord, EngineError> {
+        let checkpoint = self.journal.store.checkpoint(id).await.map_err(store_failed)?;
+        checkpoint
+            .filter(|checkpoint| checkpoint.thread == self.id)
+            .ok_or_else(|| refuse(EngineErrorKind::NotFound, format!("this thread has no checkpoint `{id}`")))
+    }
+
+    /// What taking the files back to a checkpoint would do.
+    pub(crate) async fn preview(&self, to: CheckpointId) -> Result<RewindPreview, EngineError> {
+        let checkpoint = self.own_checkpoint(to).await?;
+        let previewed = self.checkpoints.preview(checkpoint.manifest).await.map_err(store_failed)?;
+        let (would, left_out, more) = previewed.ok_or_else(not_kept)?;
+        let beyond = left_out.len().saturating_sub(NAMED) as u64;
+        let reason = |why| {
+            match why {
+                LeftOutWhy::Ignored => "ignored",
+                LeftOutWhy::TooLarge => "too large",
+                LeftOutWhy::Unreadable => "unreadable",
+                LeftOutWhy::Name => "its name is not Unicode",
+                LeftOutWhy::Special => "not a file",
+                LeftOutWhy::TooMany => "too many files",
+                _ => "it took too long",
+            }
+            .to_owned()
+        };
+        Ok(RewindPreview {
+            written: would.written,
+            removed: would.removed,
+            kept: would
+                .kept
+                .into_iter()
+                .map(|kept| NotRewound { path: kept.path, reason: kept.reason })
+                .collect(),
+            left_out: left_out
+                .into_iter()
+                .take(NAMED)
+                .map(|left| NotRewound { path: left.path, reason: reason(left.why) })
+                .collect(),
+            left_out_more: more + beyond,
+        })
+    }
+
     /// Takes conversation, files or both back to a checkpoint. Nothing is deleted.
     pub(crate) async fn rewind(&mut self, to: CheckpointId, what: RewindWhat) -> Result<(), EngineError> {
-        let checkpoint = self.journal.store.checkpoint(to).await.map_err(store_failed)?;
-        let checkpoint = checkpoint.filter(|checkpoint| checkpoint.thread == self.id).ok_or_else(|| {
-            refuse(EngineErrorKind::NotFound, format!("this thread has no checkpoint `{to}`"))
-        })?;
+        let checkpoint = self.own_checkpoint(to).await?;
         if matches!(what, RewindWhat::Files | RewindWhat::Both) {
             let restored = self.checkpoints.restore(checkpoint.manifest).await.map_err(store_failed)?;
-            let restored = restored.ok_or_else(|| {
-                refuse(
-                    EngineErrorKind::Conflict,
-                    "the files of this thread are not kept, so they cannot be taken back",
-                )
-            })?;
+            let restored = restored.ok_or_else(not_kept)?;
             if !restored.kept.is_empty() {
-                let text =
-                    format!("{} files were left as they are: they were changed since", restored.kept.len());
+                let named: Vec<String> = restored
+                    .kept
+                    .iter()
+                    .take(10)
+                    .map(|kept| format!("`{}` ({})", kept.path, kept.reason))
+                    .collect();
+                let count = restored.kept.len();
+                let text = format!("{count} files were left as they are: {}", named.join(", "));
                 self.journal.notice(NoticeLevel::Warning, text);
             }
         }
@@ -49,10 +92,15 @@ impl Thread {
         self.journal.write(&[notice, broken], beside).await.map_err(store_failed)?;
         items.retain(|item| item.visibility == Visibility::Active);
         self.surroundings = None;
+        self.told_mode = Mode::Normal;
         self.reported = 0;
         self.rebuild(&fold::arrange(items)).await;
         Ok(())
     }
+}
+
+fn not_kept() -> EngineError {
+    refuse(EngineErrorKind::Conflict, "the files of this thread are not kept, so they cannot be taken back")
 }
 
 /// Changes what the model sees to what it saw just after `after`: later items go, and what only a later fold took away comes

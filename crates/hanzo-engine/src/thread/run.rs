@@ -54,6 +54,8 @@ impl Thread {
     async fn steps(&mut self, input: Input) -> Result<TurnEnd, Failure> {
         self.cross_boundary().await?;
         self.describe_surroundings().await?;
+        self.plan_first(&input).await?;
+        self.tell_mode().await?;
         self.say(input).await?;
         let (End(end), _) = drive(self, self.max_steps()).await?;
         Ok(end)

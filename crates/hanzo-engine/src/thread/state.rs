@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hanzo_protocol::blob::BlobStore;
-use hanzo_protocol::engine::{ThreadOptions, ThreadSummary};
+use hanzo_protocol::engine::{Mode, ThreadOptions, ThreadSummary};
 use hanzo_protocol::ids::{ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::{Item, ItemContent, Taint, Visibility};
 use hanzo_protocol::message::{
@@ -76,6 +76,10 @@ pub(crate) struct Thread {
     pub(super) nested: Nested,
     /// What the model was told about today and here.
     pub(super) surroundings: Option<String>,
+    /// The mode the model was told of last.
+    pub(super) told_mode: Mode,
+    /// A mode the thread itself went into during the turn.
+    pub(super) own_mode: Option<Mode>,
     /// The engine's own tools, for when the others change.
     pub(super) own: Vec<Arc<dyn Tool>>,
     pub(super) turn: Turn,

@@ -131,6 +131,7 @@ impl Steps for Thread {
             gate.taint = self.turn.taint;
         }
         self.close_step().await;
+        self.plan_accepted().await?;
         self.tell_instructions(&reached).await?;
         Ok((pace == Pace::Stuck).then_some(End(TurnEnd::NoProgress)))
     }

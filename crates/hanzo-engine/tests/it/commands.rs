@@ -134,7 +134,34 @@ async fn built_in_commands_act_and_never_reach_the_model() {
         let acted = Dispatch::Act { action, arguments: "some words".into() };
         assert_eq!(run(&registry, &input).await, Ok(acted));
     }
-    for name in ["compact", "new", "clear", "effort", "help"] {
+    let local = [
+        "compact",
+        "new",
+        "clear",
+        "effort",
+        "mcp",
+        "help",
+        "model",
+        "mode",
+        "permissions",
+        "memory",
+        "resume",
+        "fork",
+        "rewind",
+        "export",
+        "copy",
+        "context",
+        "cost",
+        "doctor",
+        "theme",
+        "branch",
+        "commit",
+        "commit-push-pr",
+        "worktree",
+        "diff",
+        "stash",
+    ];
+    for name in local {
         let found = Action::ALL.iter().find(|action| action.name() == name).unwrap();
         assert_ne!(found.kind(), CommandKind::Turn, "{name}");
     }

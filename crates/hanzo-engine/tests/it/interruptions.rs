@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hanzo_protocol::engine::{
-    EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadRewind, ThreadStart,
+    EngineErrorKind, RewindWhat, ThreadFork, ThreadOptions, ThreadPreview, ThreadRewind, ThreadStart,
 };
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::{ItemContent, ToolCallStatus, TurnEnd, Visibility};
@@ -258,6 +258,11 @@ async fn files_and_conversation_go_back_to_before_a_turn() {
     bench.until_logged(r#"begin change {"n":1}"#).await;
     std::fs::write(bench.file("a.txt"), "two").unwrap();
     watch.turn().await.1.unwrap();
+    // What would happen is told, and nothing happens.
+    let preview = ThreadPreview { thread_id: thread, checkpoint: first };
+    let would = ask!(bench.engine, ThreadPreview, preview).unwrap();
+    assert_eq!((would.written, would.removed, would.kept), (vec!["a.txt".to_owned()], vec![], vec![]));
+    assert_eq!(std::fs::read_to_string(bench.file("a.txt")).unwrap(), "two");
     let rewind = ThreadRewind { thread_id: thread, checkpoint: first, what: RewindWhat::Both };
     ask!(bench.engine, ThreadRewind, rewind).unwrap();
     assert_eq!(std::fs::read_to_string(bench.file("a.txt")).unwrap(), "one");

@@ -17,6 +17,7 @@ mod items;
 mod local_model;
 mod long;
 mod mocks;
+mod planning;
 mod prompt;
 mod references;
 mod tokens;

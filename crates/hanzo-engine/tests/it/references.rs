@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use hanzo_engine::references::{
-    CompletionKind, Resolved, Resource, ResourceReader, Sources, complete, mentions, resolve,
+    CompletionKind, Resolved, Resource, ResourceName, ResourceReader, Sources, complete, mentions, resolve,
 };
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::item::Taint;
@@ -200,6 +200,11 @@ impl ResourceReader for Server {
         vec!["docs".into()]
     }
 
+    fn resources(&self, _: &str) -> Vec<ResourceName> {
+        let resource = |uri: &str, name: &str| ResourceName { uri: uri.into(), name: name.into() };
+        vec![resource("doc://a", "Page A"), resource("doc://b c", ""), resource("doc://\"quoted\"", "")]
+    }
+
     fn read<'a>(&'a self, _: &'a str, uri: &'a str) -> BoxFuture<'a, Result<Resource, String>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -238,7 +243,12 @@ fn completion_goes_one_level_at_a_time() {
         let found = complete(&workspace, Some(&Server), text, 50);
         found.into_iter().map(|completion| completion.insert).collect::<Vec<_>>()
     };
-    assert_eq!(typed(""), ["\"my dir/", "src/", "README.md", "docs:"]);
+    // Resources stand beside the entries of the top level.
+    assert_eq!(typed(""), ["\"my dir/", "src/", "README.md", "docs:", "docs:doc://a", "\"docs:doc://b c\""]);
+    assert_eq!(typed("pag"), ["docs:doc://a"]);
+    assert_eq!(typed("docs:"), ["docs:doc://a", "\"docs:doc://b c\""]);
+    assert_eq!(typed("docs:page"), ["docs:doc://a"]);
+    assert_eq!(typed("docs:nothing"), [""; 0]);
     assert_eq!(typed("r"), ["README.md"]);
     assert_eq!(typed("."), [".env"]);
     assert_eq!(typed("src/"), ["src/util/", "src/main.rs", "\"src/my file.rs\""]);

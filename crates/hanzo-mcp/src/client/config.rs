@@ -30,6 +30,18 @@ pub struct ServerConfig {
     pub concurrency: usize,
     /// Whether it is believed what it says about its tools.
     pub trust: ServerTrust,
+    /// Whether it is used from the start.
+    pub switch: Switch,
+}
+
+/// Whether a server is used. One that is not can be switched on later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Switch {
+    /// It is connected to and what it has is offered.
+    #[default]
+    On,
+    /// It is only known of.
+    Off,
 }
 
 impl ServerConfig {
@@ -41,6 +53,7 @@ impl ServerConfig {
             timeout: USUAL_TIMEOUT,
             concurrency: USUAL_CONCURRENCY,
             trust: ServerTrust::Untrusted,
+            switch: Switch::On,
         }
     }
 

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::approvals::Approvals;
 use super::cache::ListCache;
-use super::config::ServerConfig;
+use super::config::{ServerConfig, Switch};
 use super::exchange::{Ask, Asking};
 use super::fault::McpError;
 use super::host::{Elicitor, LogSink, Sampler};
@@ -326,9 +326,30 @@ impl Manager {
         self.server(server).ok()?.listing()
     }
 
-    /// The names of all servers.
+    /// The names of all servers that are switched on.
     pub fn names(&self) -> Vec<String> {
-        self.servers.iter().map(|server| server.config.name.clone()).collect()
+        self.servers.iter().filter(|server| server.is_on()).map(|server| server.config.name.clone()).collect()
+    }
+
+    /// Switches a server on or off for as long as this manager lives. What it has is offered or withdrawn soon after.
+    pub fn switch(&self, server: &str, to: Switch) -> Result<(), McpError> {
+        self.server(server)?.switch(to);
+        Ok(())
+    }
+
+    /// Ends the connection to a server and makes another, at once and whatever was tried before.
+    pub fn reconnect(&self, server: &str) -> Result<(), McpError> {
+        let server = self.server(server)?;
+        server.switch(Switch::On);
+        server.anew();
+        Ok(())
+    }
+
+    /// What is known about one server, once it is known whether it answers.
+    pub async fn settled_status(&self, server: &str) -> Result<ServerStatus, McpError> {
+        self.server(server)?.settled().await;
+        let found = self.status().into_iter().find(|status| status.name == server);
+        found.ok_or_else(|| McpError::Unknown(format!("there is no MCP server `{server}`")))
     }
 
     /// Waits until it is known of every server whether it answers. Nobody who has something else to do calls this.

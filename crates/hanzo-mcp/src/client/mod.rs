@@ -26,7 +26,7 @@ mod tool;
 pub(crate) mod transport;
 
 pub use config::{
-    Reachable, RemoteConfig, SecretText, ServerConfig, ServerTrust, StdioConfig, TransportConfig,
+    Reachable, RemoteConfig, SecretText, ServerConfig, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
 pub use fault::McpError;
 pub use listing::{Listing, PromptArgument, PromptInfo, RawTool, ResourceInfo};

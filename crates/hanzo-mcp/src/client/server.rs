@@ -14,7 +14,7 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::config::ServerConfig;
+use super::config::{ServerConfig, Switch};
 use super::exchange::{Ask, Asking, Live};
 use super::fault::McpError;
 use super::handler::Handler;
@@ -49,6 +49,8 @@ pub enum Phase {
     Connected,
     /// It does not, and the error says why.
     Failed,
+    /// It is switched off.
+    Off,
 }
 
 /// What is known about a server.
@@ -100,6 +102,9 @@ pub(crate) struct Server {
     permits: Semaphore,
     /// Somebody wants it now.
     wanted: Notify,
+    switch: watch::Sender<Switch>,
+    /// Ends the connection there is now, and nothing else.
+    round: Mutex<CancellationToken>,
 }
 
 impl Server {
@@ -114,6 +119,8 @@ impl Server {
             state: Mutex::new(State { phase: Phase::Configured, error: None, latency: None, listing }),
             link: watch::Sender::new(Link::Waiting),
             wanted: Notify::new(),
+            switch: watch::Sender::new(config.switch),
+            round: Mutex::default(),
             config,
         }
     }
@@ -122,8 +129,32 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What it has, once that is known and while it is on.
     pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
-        self.state().listing.clone()
+        self.is_on().then(|| self.state().listing.clone())?
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        *self.switch.borrow() == Switch::On
+    }
+
+    /// Switches it on or off.
+    pub(crate) fn switch(&self, to: Switch) {
+        if self.switch.send_replace(to) != to {
+            self.anew();
+        }
+    }
+
+    /// Ends the connection there is and makes another, unless it is switched off.
+    pub(crate) fn anew(&self) {
+        // Whoever waits from now on waits for the next connection.
+        self.link.send_replace(Link::Waiting);
+        self.round().cancel();
+        self.wanted.notify_waiters();
+    }
+
+    fn round(&self) -> MutexGuard<'_, CancellationToken> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -153,6 +184,15 @@ impl Server {
             self.pause(Some(HEAD_START), std::pin::pin!(self.wanted.notified()), &stop).await;
         }
         while !stop.is_cancelled() {
+            let round = stop.child_token();
+            *self.round() = round.clone();
+            // Asked after the round is known: whoever switches it off from here on ends the round.
+            if !self.is_on() {
+                failures += 1;
+                self.rest(failures, &stop).await;
+                backoff.reset();
+                continue;
+            }
             self.state().phase = Phase::Connecting;
             self.link.send_modify(|link| {
                 if !matches!(link, Link::Down(..)) {
@@ -160,7 +200,10 @@ impl Server {
                 }
             });
             let begun = Instant::now();
-            let Some(error) = self.once(&starting, &stop).await else { break };
+            let Some(error) = self.once(&starting, &round).await else {
+                backoff.reset();
+                continue;
+            };
             if begun.elapsed() > LIVED {
                 backoff.reset();
             }
@@ -176,6 +219,28 @@ impl Server {
         let gone =
             McpError::Gone { server: self.config.name.clone(), reason: "it is not used any more".to_owned() };
         self.fail(gone, failures + 1);
+    }
+
+    /// Waits until it is switched on again, offering nothing.
+    async fn rest(&self, number: u64, stop: &CancellationToken) {
+        {
+            let mut state = self.state();
+            state.phase = Phase::Off;
+            state.error = None;
+            state.latency = None;
+        }
+        let off = McpError::Unknown(format!("the MCP server `{}` is switched off", self.config.name));
+        self.link.send_replace(Link::Down(off, number));
+        self.shared.publish(self.index, &Listing::default());
+        let mut switch = self.switch.subscribe();
+        tokio::select! {
+            _ = switch.wait_for(|switch| *switch == Switch::On) => {}
+            () = stop.cancelled() => return,
+        }
+        self.link.send_replace(Link::Waiting);
+        if let Some(listing) = self.listing() {
+            self.shared.publish(self.index, &listing);
+        }
     }
 
     /// Waits, but not when the server is wanted.

@@ -23,6 +23,7 @@ use self::walk::Walk;
 use crate::{CheckpointRecord, FileBlobs, Moment, StoreError};
 
 pub use self::manifest::{LeftOut, LeftOutWhy};
+use self::restore::Act;
 pub use self::restore::{ChangedSince, NotRestored, RestoreOptions, Restored};
 
 /// How much a checkpoint may cost.
@@ -196,8 +197,30 @@ impl Checkpointer {
             let target = inner.load(&to)?;
             let before = inner.take()?.manifest;
             let since = inner.load(since.as_ref().unwrap_or(&before))?;
-            let (workspace, blobs, limits) = (&inner.workspace, &inner.blobs, &inner.limits);
-            restore::restore(workspace, blobs, limits, &target, &since, &options, before)
+            restore::restore(inner, &target, &since, &options, before, Act::Do)
+        })
+        .await
+    }
+
+    /// What [`Self::restore`] would do now, and what the checkpoint or the workspace now leaves out, so that it stays as it is. No
+    /// file is changed.
+    pub async fn preview(
+        &self,
+        to: ContentHash,
+        since: Option<ContentHash>,
+    ) -> Result<(Restored, Vec<LeftOut>, u64), StoreError> {
+        self.blocking("compare", move |inner| {
+            let target = inner.load(&to)?;
+            let before = inner.take()?.manifest;
+            let since = inner.load(since.as_ref().unwrap_or(&before))?;
+            let options = RestoreOptions::default();
+            let now = inner.load(&before)?;
+            let would = restore::restore(inner, &target, &since, &options, before, Act::Tell)?;
+            // What came since and is not kept stays as well.
+            let mut left_out = target.left_out.clone();
+            let new = now.left_out.iter().filter(|left| !target.left_out.contains(left));
+            left_out.extend(new.cloned());
+            Ok((would, left_out, target.left_out_more.max(now.left_out_more)))
         })
         .await
     }

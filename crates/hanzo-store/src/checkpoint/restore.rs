@@ -1,7 +1,5 @@
 //! Taking files back to a checkpoint.
 
-use std::path::Path;
-
 use hanzo_protocol::primitives::ContentHash;
 use serde::{Deserialize, Serialize};
 
@@ -53,15 +51,22 @@ pub struct NotRestored {
     pub reason: String,
 }
 
+/// Whether files are taken back, or only told which would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Do,
+    Tell,
+}
+
 pub(super) fn restore(
-    workspace: &Path,
-    blobs: &FileBlobs,
-    limits: &CheckpointLimits,
+    inner: &super::Inner,
     to: &Manifest,
     since: &Manifest,
     options: &RestoreOptions,
     before: ContentHash,
+    act: Act,
 ) -> std::io::Result<Restored> {
+    let (workspace, blobs, limits) = (inner.workspace.as_path(), &inner.blobs, &inner.limits);
     let root = Beneath::open(workspace)?;
     let mut restored = Restored { written: Vec::new(), removed: Vec::new(), kept: Vec::new(), before };
     let wanted = |path: &str| options.paths.as_ref().is_none_or(|paths| paths.iter().any(|p| p == path));
@@ -70,12 +75,14 @@ pub(super) fn restore(
     changed.sort_by_key(|change| (to.files.contains_key(change.path()), change.path().to_owned()));
     for change in changed.iter().filter(|change| wanted(change.path())) {
         let path = change.path();
-        let job = Job { root: &root, blobs, limits, path, to, since, overwrite: options.changed_since };
+        let job = Job { root: &root, blobs, limits, path, to, since, overwrite: options.changed_since, act };
         match job.run() {
             Ok(Outcome::Written) => restored.written.push(path.to_owned()),
             Ok(Outcome::Removed) => {
                 restored.removed.push(path.to_owned());
-                remove_empty_parents(&root, path, to);
+                if act == Act::Do {
+                    remove_empty_parents(&root, path, to);
+                }
             }
             Ok(Outcome::Already) => {}
             Ok(Outcome::Kept(reason)) => {
@@ -111,6 +118,7 @@ struct Job<'j> {
     to: &'j Manifest,
     since: &'j Manifest,
     overwrite: ChangedSince,
+    act: Act,
 }
 
 impl Job<'_> {
@@ -129,6 +137,15 @@ impl Job<'_> {
         }
         if now != expected && self.overwrite == ChangedSince::Leave {
             return Ok(Outcome::Kept("it was changed afterwards"));
+        }
+        if self.act == Act::Tell {
+            return Ok(match wanted {
+                None => Outcome::Removed,
+                Some(Content::File { hash, .. }) if !self.blobs.has(&hash) => {
+                    Outcome::Kept("its content is no longer kept")
+                }
+                Some(_) => Outcome::Written,
+            });
         }
         match wanted {
             None => self.root.remove(self.path).map(|()| Outcome::Removed),

@@ -41,7 +41,9 @@ impl App {
                 );
             }
             _ if !ours => {}
-            EventContent::ThreadStarted { thread } => self.thread = Some(thread),
+            EventContent::ThreadStarted { thread } | EventContent::ThreadChanged { thread } => {
+                self.thread = Some(thread);
+            }
             EventContent::TurnStarted { .. } => {
                 let turn = self.turn.get_or_insert(Turn { began: self.now, stopping: false });
                 turn.began = turn.began.min(self.now);
@@ -257,9 +259,7 @@ impl App {
                 }
             }
             (Asked::Command(name), Response::CommandRun(CommandOutcome::Shown { text })) => {
-                let lines = transcript::markdown(&text, &self.context());
-                let lines = self.live.say(lines);
-                self.out.extend(lines);
+                self.show_markdown(&text);
                 if ["model", "mode", "permissions", "effort"].contains(&name.as_str()) {
                     self.configure(None, None, commands);
                 }
@@ -268,6 +268,8 @@ impl App {
                 self.turn.get_or_insert(Turn { began: self.now, stopping: false });
             }
             (Asked::Shell(command), Response::ToolCall(result)) => self.shell_ended(&command, &result),
+            (Asked::McpServers, Response::List(listed)) => self.pick_server(listed.entries),
+            (Asked::Find(words), Response::ThreadRead(page)) => self.found_page(words, page, commands),
             (asked, response) => self.opened(asked, response, commands),
         }
     }
@@ -283,6 +285,10 @@ impl App {
                 self.steering.retain(|steering| *steering != prompt.typed);
                 self.give_back(&prompt);
             }
+            // Without its files the conversation can still be taken back.
+            Asked::Preview(id) => self.ask_what_to_rewind(id, None),
+            // What was sent early must not wait for a list that does not come.
+            Asked::Commands => self.send_early(commands),
             Asked::Shell(_) => self.shell = self.shell.saturating_sub(1),
             Asked::Interrupt => {
                 if let Some(turn) = &mut self.turn {
@@ -295,6 +301,7 @@ impl App {
                     self.failed = Some(error.clone());
                     return self.leave(commands);
                 }
+                self.send_early(commands);
             }
             _ => {}
         }

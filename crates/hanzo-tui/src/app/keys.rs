@@ -14,7 +14,7 @@ use super::{App, Armed, Asked, Choice, Command, Dialog, Follow, TWICE, TYPING};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker, Reply};
 use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Outcome};
-use crate::keymap::Action;
+use crate::keymap::{Action, Binding, spoken};
 use crate::terminal::Input;
 use crate::theme::Theme;
 use crate::transcript::Detail;
@@ -65,7 +65,14 @@ impl App {
     }
 
     fn key(&mut self, key: Key, since: Duration, commands: &mut Vec<Command>) {
-        let action = self.setup.keymap.action(key);
+        let action = match self.setup.keymap.binding(self.chord.take(), key) {
+            Binding::Action(action) => Some(action),
+            Binding::Begun if self.dialogs.is_empty() && self.is_writing() => {
+                self.chord = Some(key);
+                return self.remark(format!("{} …", spoken(key)));
+            }
+            Binding::Begun | Binding::Nothing => None,
+        };
         // These work wherever one is.
         match action {
             Some(Action::Suspend) => return commands.push(Command::Suspend),
@@ -107,6 +114,11 @@ impl App {
         }
         let outcome = self.composer.key(key, self.now);
         self.outcome(outcome, commands);
+    }
+
+    /// Whether keys write, or would if the vim keys were told so: in their other modes a key may be a command of theirs.
+    fn is_writing(&self) -> bool {
+        self.composer.editor().settings().input != InputMode::Vim || self.types()
     }
 
     /// Whether a character would be typed now.
@@ -166,10 +178,24 @@ impl App {
             }
             Action::SearchHistory => {
                 // In vim's normal mode the key is redo.
-                if self.composer.editor().settings().input == InputMode::Vim && !self.types() {
+                if !self.is_writing() {
                     return false;
                 }
                 self.search_history();
+            }
+            Action::Find => {
+                // Where the key moves, it moves as long as there is text to move in.
+                let moves = self.composer.editor().settings().input != InputMode::Default;
+                if moves && !self.composer.is_empty() {
+                    return false;
+                }
+                self.find("", commands);
+            }
+            Action::Image => {
+                if !self.is_writing() {
+                    return false;
+                }
+                commands.push(Command::PasteImage);
             }
             Action::Editor => commands.push(Command::Edit(self.composer.opened())),
             Action::Transcript => self.show_results(),
@@ -285,28 +311,46 @@ impl App {
         if text.trim().is_empty() {
             return;
         }
-        if self.thread.is_none() {
-            self.remark("The thread is still being opened");
+        let prompt = self.composer.take();
+        remember(&prompt, commands);
+        // What a command is called is known only from the list of them.
+        let unlisted = self.commands.is_empty() && prompt.text.trim_start().starts_with('/');
+        if self.thread.is_none() || self.opening || unlisted {
+            self.early.push_back(prompt);
+            self.remark("This is sent when the thread is open");
             return;
         }
-        if let Some(command) = text.trim().strip_prefix('!') {
+        self.send(prompt, commands);
+    }
+
+    /// Does with a prompt what it says: to the shell, to a command, or to the agent.
+    fn send(&mut self, prompt: Prompt, commands: &mut Vec<Command>) {
+        if let Some(command) = prompt.text.trim().strip_prefix('!') {
             let command = command.trim().to_owned();
-            let prompt = self.composer.take();
-            remember(&prompt, commands);
             if !command.is_empty() {
                 self.run_shell(command, commands);
             }
             return;
         }
-        if let Some((name, arguments)) = self.slash(&text) {
-            let prompt = self.composer.take();
-            remember(&prompt, commands);
-            self.run_slash(&name, &arguments, commands);
+        if let Some((name, arguments)) = self.slash(&prompt.text) {
+            return self.run_slash(&name, &arguments, commands);
+        }
+        self.say(prompt, commands);
+    }
+
+    /// Sends what was sent before there was a thread. What follows the first one waits for its turn's end.
+    pub(super) fn send_early(&mut self, commands: &mut Vec<Command>) {
+        // The commands may have been listed for the thread before.
+        if self.opening {
             return;
         }
-        let prompt = self.composer.take();
-        remember(&prompt, commands);
-        self.say(prompt, commands);
+        while let Some(prompt) = self.early.pop_front() {
+            if self.turn.is_some() {
+                self.queue.push_back(prompt);
+            } else {
+                self.send(prompt, commands);
+            }
+        }
     }
 
     /// Says something to the agent: now, or into the running turn.

@@ -4,7 +4,9 @@
 use ratatui::text::{Line, Span};
 use serde::Deserialize;
 
-use super::{App, Command};
+use hanzo_protocol::engine::{List, ListKind, Request};
+
+use super::{App, Asked, Command};
 use crate::composer::Word;
 use crate::edit::{Key, KeyCode, Modifiers};
 use crate::host::Completion;
@@ -109,6 +111,14 @@ impl App {
         }
         self.menu_closed_for = None;
         if let Some(word) = self.composer.slash_word() {
+            // Servers that came since may have brought commands.
+            if word.typed.is_empty()
+                && !self.menu.as_ref().is_some_and(|menu| menu.sort == Sort::Slash)
+                && let Some(id) = self.thread_id()
+            {
+                let list = List { kind: ListKind::Commands, thread_id: Some(id) };
+                commands.push(Command::Call(Asked::Commands, Request::List(list)));
+            }
             let offers = self.slash_offers(&word.typed);
             self.menu = (!offers.is_empty()).then_some(Menu { sort: Sort::Slash, word, offers, selected: 0 });
         } else if let Some(word) = self.composer.at_word() {
@@ -147,6 +157,17 @@ impl App {
         }
         found.sort_by_key(|(score, index, _)| (*score, *index));
         found.into_iter().map(|(_, _, offer)| offer).collect()
+    }
+
+    /// The commands were listed anew: an open menu has them at once.
+    pub(super) fn menu_listed(&mut self, commands: &mut Vec<Command>) {
+        if let Some(menu) = self.menu.as_ref().filter(|menu| menu.sort == Sort::Slash) {
+            let selected = menu.selected;
+            self.refresh_menu(commands);
+            if let Some(menu) = &mut self.menu {
+                menu.selected = selected.min(menu.offers.len().saturating_sub(1));
+            }
+        }
     }
 
     /// What could be typed, found for `typed`.

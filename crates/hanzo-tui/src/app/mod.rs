@@ -1,12 +1,18 @@
 //! The face's state and what changes it. [`App::update`] takes what happened and says what is to be done about it; it waits
 //! for nothing, so that a test needs neither a terminal nor an engine.
 
+mod draft;
 mod engine;
+mod find;
 mod git;
 mod keys;
 mod live;
+mod mcp;
+mod memory;
 mod menu;
 mod opening;
+mod queue;
+mod rewind;
 mod slash;
 mod view;
 
@@ -27,7 +33,7 @@ use ratatui::text::Line;
 use crate::composer::{Composer, Prompt, PromptHistory};
 use crate::dialog::{ApprovalDialog, Picker, QuestionDialog};
 use crate::edit::InputMode;
-use crate::host::Completion;
+use crate::host::{Completion, FileEdit, Memory};
 use crate::keymap::Keymap;
 use crate::terminal::{Input, Modes, Reflow};
 use crate::theme::{Marks, Theme};
@@ -78,6 +84,10 @@ pub struct Setup {
     pub input: InputMode,
     /// What the user bound keys to.
     pub keymap: Keymap,
+    /// How long an unfinished command of the vim keys waits for its next key; zero waits for ever.
+    pub pending_timeout: Duration,
+    /// What was written last time and not sent.
+    pub draft: Option<String>,
     /// Earlier prompts, oldest first.
     pub prompts: Vec<String>,
     /// The styles.
@@ -147,6 +157,14 @@ pub enum Event {
     Edited(Result<String, String>),
     /// A program ended: what it printed, or why it failed.
     Ran(Job, Result<String, String>),
+    /// The image on the clipboard.
+    Clipboard(Result<hanzo_protocol::message::Attachment, String>),
+    /// The instruction files.
+    Memories(Vec<Memory>),
+    /// A file was in the user's editor.
+    FileEdited(PathBuf, Result<FileEdit, String>),
+    /// Markdown to show in the transcript.
+    Report(String),
     /// An image was looked for at a pasted path.
     Image(String, Option<hanzo_protocol::message::Attachment>),
     /// Text that was to be copied, and the program that took it; none did when it is absent.
@@ -176,10 +194,16 @@ pub enum Asked {
     Commands,
     /// The models, to choose one.
     Models,
+    /// The MCP servers, to do something with one.
+    McpServers,
+    /// The items in which these words occur, from the page it was asked for on.
+    Find(String),
     /// The checkpoints, to choose one.
     Checkpoints,
     /// The items, to say what each checkpoint was.
     Prompts,
+    /// What going back there would do to the files.
+    Preview(CheckpointId),
     /// To go back.
     Rewind(RewindWhat),
     /// To copy the thread.
@@ -219,6 +243,16 @@ pub enum Command {
     FindImage(String),
     /// Let the user write in an editor.
     Edit(String),
+    /// Let the user change a file.
+    EditFile(PathBuf),
+    /// Find the instruction files.
+    Memories,
+    /// Check the installation.
+    Doctor,
+    /// Look for an image on the clipboard.
+    PasteImage,
+    /// Keep what is not sent, or forget what was kept.
+    KeepDraft(String),
     /// Run a program of the user's, in the workspace.
     Run(Job, &'static str, Vec<String>),
     /// Remember a prompt.
@@ -252,7 +286,7 @@ pub(crate) enum Choice {
     Nothing,
     Thread(ThreadId),
     Model(String),
-    Checkpoint(CheckpointId, u64, Vec<String>),
+    Checkpoint(CheckpointId),
     Rewind(CheckpointId, RewindWhat),
     Prompt(String),
     Discard,
@@ -260,6 +294,12 @@ pub(crate) enum Choice {
     Theme(&'static str),
     Commit,
     EditMessage,
+    Server(mcp::Server),
+    Control(&'static str, String),
+    Memory(PathBuf),
+    Item(Box<Item>),
+    Queued(usize),
+    Queue(queue::Wish, usize),
 }
 
 /// What asks the user something.
@@ -318,6 +358,12 @@ pub struct App {
     /// What the shell printed, for the next input.
     shell_outputs: Vec<String>,
     queue: VecDeque<Prompt>,
+    /// What was sent before there was a thread to send it to.
+    early: VecDeque<Prompt>,
+    /// The first key of a binding of two.
+    chord: Option<crate::edit::Key>,
+    found: find::Found,
+    draft: draft::Draft,
     steering: Vec<String>,
     plan: Vec<PlanStep>,
     plan_changed: bool,
@@ -333,7 +379,7 @@ pub struct App {
     last_answer: String,
     last_calls: VecDeque<Item>,
     replayed: Replayed,
-    checkpoints: Vec<opening::Checkpoint>,
+    rewinding: rewind::Rewinding,
     opening: bool,
     help: bool,
     quit: bool,
@@ -351,7 +397,8 @@ impl App {
     /// The state at the start, and what is to be done first.
     pub fn new(setup: Setup, width: u16, height: u16) -> (Self, Vec<Command>) {
         let history = PromptHistory::new(setup.prompts.iter().cloned());
-        let composer = Composer::new(setup.input, history);
+        let mut composer = Composer::new(setup.input, history);
+        composer.set_pending_timeout(setup.pending_timeout);
         let mut app = Self {
             size: (usize::from(width), usize::from(height)),
             now: Duration::ZERO,
@@ -372,6 +419,10 @@ impl App {
             answered: HashSet::new(),
             shell_outputs: Vec::new(),
             queue: VecDeque::new(),
+            early: VecDeque::new(),
+            chord: None,
+            found: find::Found::default(),
+            draft: draft::Draft::default(),
             steering: Vec::new(),
             plan: Vec::new(),
             plan_changed: false,
@@ -386,13 +437,14 @@ impl App {
             last_answer: String::new(),
             last_calls: VecDeque::new(),
             replayed: Replayed::default(),
-            checkpoints: Vec::new(),
+            rewinding: rewind::Rewinding::default(),
             opening: true,
             help: false,
             quit: false,
             failed: None,
             setup,
         };
+        app.take_draft();
         let commands = app.begin();
         (app, commands)
     }
@@ -401,6 +453,7 @@ impl App {
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Command> {
         self.now = now;
         let mut commands = Vec::new();
+        let is_written = Self::may_write(&event);
         match event {
             Event::Input(input) => self.input(input, &mut commands),
             Event::Engine(notification) => self.notified(*notification, &mut commands),
@@ -413,7 +466,13 @@ impl App {
             Event::Edited(Ok(text)) => self.edited(&text),
             Event::Ran(job, ended) => self.program_ended(job, ended, &mut commands),
             Event::Edited(Err(why)) => self.tell(NoticeLevel::Error, &why),
-            Event::Image(_, Some(attachment)) => self.composer.attach(attachment),
+            Event::Clipboard(Err(why)) => self.remark(why),
+            Event::Memories(files) => self.pick_memory(files),
+            Event::FileEdited(path, edited) => self.memory_edited(&path, edited),
+            Event::Report(markdown) => self.show_markdown(&markdown),
+            Event::Image(_, Some(attachment)) | Event::Clipboard(Ok(attachment)) => {
+                self.composer.attach(attachment);
+            }
             Event::Image(path, None) => self.composer.paste(&path),
             Event::Copied(text, by) => self.copied(text, by, &mut commands),
             Event::Told(level, text) => self.tell(level, &text),
@@ -423,7 +482,11 @@ impl App {
                 if self.quiet_at().is_some_and(|quiet| quiet <= now) {
                     self.guarded = false;
                 }
+                self.draft_due(&mut commands);
             }
+        }
+        if is_written {
+            self.draft_written();
         }
         if self.remark.as_ref().is_some_and(|remark| remark.until <= now) {
             self.remark = None;
@@ -446,7 +509,8 @@ impl App {
         let remark = self.remark.as_ref().map(|remark| remark.until);
         let armed = self.armed.map(|(_, until)| until);
         let pending = self.composer.editor().deadline().map(|deadline| deadline + Duration::from_millis(1));
-        [frame, remark, armed, pending, self.quiet_at()].into_iter().flatten().min()
+        let draft = self.draft.due();
+        [frame, remark, armed, pending, draft, self.quiet_at()].into_iter().flatten().min()
     }
 
     /// When the user has stopped typing for long enough to answer a dialog.
@@ -493,6 +557,13 @@ impl App {
     /// Writes a sentence into the transcript.
     fn tell(&mut self, level: NoticeLevel, words: &str) {
         let lines = transcript::notice(level, words, &self.context());
+        let lines = self.live.say(lines);
+        self.out.extend(lines);
+    }
+
+    /// Writes Markdown into the transcript.
+    fn show_markdown(&mut self, markdown: &str) {
+        let lines = transcript::markdown(markdown, &self.context());
         let lines = self.live.say(lines);
         self.out.extend(lines);
     }

@@ -1,15 +1,13 @@
 //! Threads: opening, showing again, going back.
 
-use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use hanzo_protocol::engine::{
-    Attendance, List, ListKind, Request, Response, RewindWhat, ThreadAt, ThreadList, ThreadOptions,
-    ThreadRead, ThreadResume, ThreadStart, ThreadSummary,
+    Attendance, List, ListKind, Request, Response, ThreadAt, ThreadList, ThreadOptions, ThreadRead,
+    ThreadResume, ThreadStart, ThreadSummary,
 };
-use hanzo_protocol::ids::{CheckpointId, ItemId, ThreadId, TurnId};
+use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::item::{Item, ItemContent, NoticeLevel, Visibility};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{App, Asked, Begin, Choice, Command, Dialog, Figures};
@@ -21,28 +19,11 @@ use crate::transcript;
 /// How many items of a reopened thread are shown again.
 const SHOWN_AGAIN: usize = 60;
 
-/// How many changes are named before a rewind.
-const LISTED: usize = 12;
-
 /// What is read of a thread before it is shown again.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     items: VecDeque<Item>,
     skipped: usize,
-}
-
-/// A checkpoint as the engine lists it.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Checkpoint {
-    id: CheckpointId,
-    #[serde(default)]
-    turn: Option<TurnId>,
-    #[serde(default)]
-    moment: Value,
-    #[serde(default)]
-    after: Option<ItemId>,
-    #[serde(default, alias = "leftOut")]
-    left_out: u64,
 }
 
 impl App {
@@ -165,24 +146,18 @@ impl App {
             (Asked::Commands, Response::List(listed)) => {
                 let read = |entry: Value| serde_json::from_value(entry).ok();
                 self.commands = listed.entries.into_iter().filter_map(read).collect();
+                self.menu_listed(commands);
+                self.send_early(commands);
             }
             (Asked::Models, Response::List(listed)) => self.pick_model(&listed.entries),
             (Asked::Checkpoints, Response::List(listed)) => {
-                let read = |entry: Value| serde_json::from_value::<Checkpoint>(entry).ok();
-                self.checkpoints = listed.entries.into_iter().filter_map(read).collect();
-                let read = |thread_id| {
-                    Request::ThreadRead(ThreadRead { thread_id, cursor: None, limit: Some(2_000) })
-                };
-                self.call(Asked::Prompts, read, commands);
+                self.list_checkpoints(listed.entries, commands);
             }
-            (Asked::Prompts, Response::ThreadRead(page)) => self.pick_checkpoint(&page.entries),
-            (Asked::Rewind(what), Response::ThreadRewind(thread)) => {
-                self.thread = Some(thread);
-                // About the conversation the engine itself leaves a notice.
-                if what != RewindWhat::Conversation {
-                    self.tell(NoticeLevel::Info, "the files were taken back to an earlier point");
-                }
+            (Asked::Prompts, Response::ThreadRead(page)) => self.checkpoint_page(page, commands),
+            (Asked::Preview(id), Response::ThreadPreview(preview)) => {
+                self.ask_what_to_rewind(id, Some(&preview));
             }
+            (Asked::Rewind(what), Response::ThreadRewind(thread)) => self.rewound(what, thread),
             (Asked::Export(format), Response::ThreadExport(exported)) => {
                 let ending = match format {
                     hanzo_protocol::engine::ExportFormat::Markdown => "md",
@@ -308,85 +283,6 @@ impl App {
         self.dialogs.push_back(Dialog::Pick(picker));
     }
 
-    pub(super) fn ask_rewind(&mut self, commands: &mut Vec<Command>) {
-        if self.is_busy() {
-            self.remark("Stop the turn first (Esc)");
-            return;
-        }
-        let list =
-            |thread_id| Request::List(List { kind: ListKind::Checkpoints, thread_id: Some(thread_id) });
-        self.call(Asked::Checkpoints, list, commands);
-    }
-
-    fn pick_checkpoint(&mut self, items: &[Item]) {
-        let mut said: HashMap<TurnId, String> = HashMap::new();
-        for item in items {
-            if let (Some(turn), ItemContent::UserMessage { text, .. }) = (item.turn_id, &item.content) {
-                said.entry(turn).or_insert_with(|| transcript::said(text));
-            }
-        }
-        let mut entries: Vec<Entry<Choice>> = Vec::new();
-        for checkpoint in self.checkpoints.iter().filter(|checkpoint| is_before(&checkpoint.moment)) {
-            let Some(words) = checkpoint.turn.and_then(|turn| said.get(&turn)) else { continue };
-            let later = items.iter().filter(|item| checkpoint.after.is_none_or(|after| item.id > after));
-            let changed: Vec<String> = later.filter_map(changed_by).collect();
-            let detail = match changed.len() {
-                0 => String::new(),
-                1 => "1 call changed something since".to_owned(),
-                count => format!("{count} calls changed something since"),
-            };
-            entries.push(Entry {
-                label: format!("before: {}", text::one_line(words)),
-                detail,
-                value: Choice::Checkpoint(checkpoint.id, checkpoint.left_out, changed),
-            });
-        }
-        entries.reverse();
-        if entries.is_empty() {
-            self.remark("There is nothing to go back to yet");
-            return;
-        }
-        entries.insert(
-            0,
-            Entry { label: "Never mind".to_owned(), detail: String::new(), value: Choice::Nothing },
-        );
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Go back to which point?", entries)));
-    }
-
-    pub(super) fn ask_what_to_rewind(&mut self, id: CheckpointId, left_out: u64, changed: &[String]) {
-        let entry =
-            |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
-        let entries = vec![
-            entry("Never mind", "", Choice::Nothing),
-            entry("Conversation", "the files stay as they are", Choice::Rewind(id, RewindWhat::Conversation)),
-            entry("Files", "the conversation stays", Choice::Rewind(id, RewindWhat::Files)),
-            entry("Both", "", Choice::Rewind(id, RewindWhat::Both)),
-        ];
-        let mut notes = Vec::new();
-        if changed.is_empty() {
-            notes.push("No call of the agent changed anything since then.".to_owned());
-        } else {
-            let mut named: Vec<&str> = Vec::new();
-            for subject in changed {
-                if !named.contains(&subject.as_str()) {
-                    named.push(subject);
-                }
-            }
-            let more = named.len().saturating_sub(LISTED);
-            named.truncate(LISTED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            notes.push(format!("What changed something since then: {}{more}.", named.join(", ")));
-            notes.push("Files go back to what they were then, also those a command changed.".to_owned());
-        }
-        if left_out > 0 {
-            notes.push(format!(
-                "{left_out} files were not kept then (ignored or too large) and cannot be taken back."
-            ));
-        }
-        notes.push("What happened outside the workspace or over the network stays.".to_owned());
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Take back what?", entries).with_notes(notes)));
-    }
-
     /// The user chose from a list.
     pub(super) fn chosen(&mut self, choice: Choice, commands: &mut Vec<Command>) {
         match choice {
@@ -394,7 +290,7 @@ impl App {
             Choice::Thread(id) => self.resume(id, commands),
             Choice::Model(model) => self.command("model", &model, commands),
             Choice::Prompt(prompt) => self.composer.set_text(&prompt),
-            Choice::Checkpoint(id, left_out, changed) => self.ask_what_to_rewind(id, left_out, &changed),
+            Choice::Checkpoint(id) => self.preview(id, commands),
             Choice::Rewind(checkpoint, what) => {
                 let rewind = |thread_id| {
                     Request::ThreadRewind(hanzo_protocol::engine::ThreadRewind {
@@ -416,31 +312,19 @@ impl App {
             Choice::Theme(name) => self.set_theme(name),
             Choice::Commit => self.commit_now(commands),
             Choice::EditMessage => self.edit_message(commands),
+            Choice::Server(server) => self.ask_about_server(&server),
+            Choice::Control(what, name) => self.command("mcp", &format!("{what} {name}"), commands),
+            Choice::Memory(path) => commands.push(Command::EditFile(path)),
+            Choice::Item(item) => self.show_item(&item),
+            Choice::Queued(index) => self.ask_about_queued(index),
+            Choice::Queue(wish, index) => self.change_queue(wish, index, commands),
         }
     }
-}
-
-fn is_before(moment: &Value) -> bool {
-    moment.as_str().is_none_or(|moment| {
-        !moment.to_ascii_lowercase().contains("end") && !moment.to_ascii_lowercase().contains("after")
-    })
 }
 
 /// Whether anything was said in a thread.
 fn has_words(thread: &ThreadSummary) -> bool {
     !thread.title.is_empty()
-}
-
-/// What an item changed, when it is a call that changed something: a file, a command.
-fn changed_by(item: &Item) -> Option<String> {
-    use hanzo_protocol::tool::Effect;
-    match &item.content {
-        ItemContent::ToolCall(call) if call.effect.is_some_and(|effect| effect != Effect::Read) => {
-            let subject = transcript::subject(&call.arguments);
-            Some(text::clip(if subject.is_empty() { &call.tool } else { &subject }, 60))
-        }
-        _ => None,
-    }
 }
 
 /// Asks for the items of a thread, to show them again.

@@ -58,6 +58,11 @@ impl App {
                 let export = |thread_id| Request::ThreadExport(ThreadExport { thread_id, format });
                 self.call(Asked::Export(format), export, commands);
             }
+            ("mcp", "") => self.list_servers(commands),
+            ("memory", _) => commands.push(Command::Memories),
+            ("doctor", _) => commands.push(Command::Doctor),
+            ("find", words) => self.find(words, commands),
+            ("queue", _) => self.show_queue(),
             ("copy", _) => self.copy(commands),
             ("theme", "") => self.pick_theme(),
             ("theme", name) => self.set_theme(name),

@@ -207,6 +207,12 @@ impl Composer {
         self.editor.configure(settings);
     }
 
+    /// How long an unfinished command of the vim keys waits from now on.
+    pub fn set_pending_timeout(&mut self, pending_timeout: Duration) {
+        let settings = Settings { pending_timeout, ..*self.editor.settings() };
+        self.editor.configure(settings);
+    }
+
     /// The command being typed: the text begins with `/` and the cursor is in its first word.
     pub fn slash_word(&self) -> Option<Word> {
         let end = self.editor.byte_offset(self.editor.cursor());

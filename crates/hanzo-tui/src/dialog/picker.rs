@@ -49,6 +49,13 @@ impl<T: Clone> Picker<T> {
         self
     }
 
+    /// The same list, narrowed already.
+    #[must_use]
+    pub fn filtered(mut self, filter: &str) -> Self {
+        filter.clone_into(&mut self.filter);
+        self
+    }
+
     fn matching(&self) -> Vec<&Entry<T>> {
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let fits = |entry: &&Entry<T>| {
@@ -124,7 +131,7 @@ impl<T: Clone> Picker<T> {
             .enumerate()
             .skip(first)
             .take(shown)
-            .map(|(index, entry)| row(entry, index == self.selected, width, look))
+            .map(|(index, entry)| row(entry, index == self.selected, &self.filter, width, look))
             .collect();
         if list.is_empty() {
             list.push(Line::styled("  nothing fits", look.dim));
@@ -141,13 +148,13 @@ impl<T: Clone> Picker<T> {
     }
 }
 
-fn row<T>(entry: &Entry<T>, chosen: bool, width: usize, look: &Look) -> Line<'static> {
+fn row<T>(entry: &Entry<T>, chosen: bool, filter: &str, width: usize, look: &Look) -> Line<'static> {
     let mark = match (chosen, look.shapes) {
         (true, true) => "❯ ",
         (true, false) => "* ",
         (false, _) => "  ",
     };
-    let label = text::clip(&text::one_line(&entry.label), width.saturating_sub(2));
+    let label = text::clip(&around(&text::one_line(&entry.label), filter, width), width.saturating_sub(2));
     let left = width.saturating_sub(4 + text::width(&label));
     let detail = if left > 8 { text::clip(&text::one_line(&entry.detail), left) } else { String::new() };
     let style = if chosen { look.accent } else { ratatui::style::Style::new() };
@@ -157,4 +164,30 @@ fn row<T>(entry: &Entry<T>, chosen: bool, width: usize, look: &Look) -> Line<'st
         Span::raw("  "),
         Span::styled(detail, look.dim),
     ])
+}
+
+/// `label` from a little before the first word that was looked for, when that would not be in sight otherwise.
+fn around(label: &str, filter: &str, width: usize) -> String {
+    let Some(word) = filter.split_whitespace().next().map(str::to_lowercase) else { return label.to_owned() };
+    // Where lower case has other lengths, the start is shown: better than a wrong place.
+    let lower = label.to_lowercase();
+    let Some(at) = lower.find(&word).filter(|_| lower.len() == label.len()) else { return label.to_owned() };
+    if text::width(&label[..label.floor_char_boundary(at)]) + word.len() + 4 < width {
+        return label.to_owned();
+    }
+    let start = label.floor_char_boundary(at.saturating_sub(width / 3));
+    format!("…{}", &label[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_looked_for_is_in_sight() {
+        let label = format!("{} needle {}", "hay ".repeat(50), "hay ".repeat(50));
+        assert!(around(&label, "Needle", 40).contains("needle"));
+        assert_eq!(around("a needle", "needle", 40), "a needle");
+        assert_eq!(around(&label, "", 40), label);
+    }
 }

@@ -1,6 +1,6 @@
 //! Slash commands, references, the shell, the history, the editor.
 
-use hanzo_protocol::engine::{Listed, Page, Request, Response, RewindWhat};
+use hanzo_protocol::engine::{Listed, NotRewound, Page, Request, Response, RewindPreview, RewindWhat};
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::{ApprovalId, CheckpointId};
 use hanzo_protocol::item::{Approval, ItemContent, ToolCallStatus, TurnEnd};
@@ -54,7 +54,30 @@ fn a_path_is_not_a_command() {
 
 #[test]
 fn built_in_commands_never_reach_the_model() {
-    for name in ["help", "compact", "new", "clear", "model", "resume", "copy", "cost", "fork"] {
+    let names = [
+        "help",
+        "compact",
+        "new",
+        "clear",
+        "model",
+        "resume",
+        "copy",
+        "cost",
+        "fork",
+        "mcp",
+        "effort",
+        "memory",
+        "doctor",
+        "find",
+        "queue",
+        "mode",
+        "permissions",
+        "context",
+        "theme",
+        "export",
+        "rewind",
+    ];
+    for name in names {
         let mut stage = Stage::new(80, 24);
         stage.take_wanted();
         stage.keys(&format!("/{name}<Esc><CR>"));
@@ -137,8 +160,29 @@ fn rewind_is_never_mind_unless_chosen_otherwise() {
     stage.take_wanted();
     stage.keys("<Down><CR>");
     let screen = stage.screen();
-    assert!(screen.contains("❯ Never mind") && screen.contains("3 files were not kept then"), "{screen}");
-    assert!(screen.contains("What changed something since then: src/lib.rs."), "{screen}");
+    assert!(!screen.contains("Take back what?"), "what would happen is found out first\n{screen}");
+    let wanted = stage.requests();
+    assert!(matches!(&wanted[..], [Request::ThreadPreview(preview)] if preview.checkpoint == checkpoint));
+    let not = |path: &str, reason: &str| NotRewound { path: path.into(), reason: reason.into() };
+    let preview = RewindPreview {
+        written: vec!["src/lib.rs".into()],
+        removed: vec!["made-by-the-shell.txt".into()],
+        kept: vec![not("notes.md", "it was changed afterwards")],
+        left_out: vec![not("target/", "ignored"), not("big.bin", "too large")],
+        left_out_more: 3,
+    };
+    stage.answer(Asked::Preview(checkpoint), Response::ThreadPreview(preview));
+    let screen = stage.screen();
+    for words in [
+        "❯ Never mind",
+        "Would be again what they were: src/lib.rs",
+        "Would be removed: made-by-the-shell.txt",
+        "Would stay as they are: notes.md (it was changed afterwards)",
+        "Cannot be brought back: target/ (ignored), big.bin (too large) and 3 more",
+    ] {
+        assert!(screen.contains(words), "{words}\n{screen}");
+    }
+    stage.take_wanted();
     stage.keys("<Down><Down><Down><CR>");
     let requests = stage.requests();
     assert!(

@@ -6,6 +6,7 @@ mod asking;
 mod commands;
 mod keys;
 mod oracle;
+mod overlays;
 mod properties;
 mod screen;
 mod screens;

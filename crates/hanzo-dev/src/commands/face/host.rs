@@ -7,15 +7,19 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
-use hanzo_config::{LoadInputs, Platform, user_data_dir};
-use hanzo_engine::references::{CompletionKind, complete};
+use hanzo_config::{Environment, LoadInputs, Platform, user_data_dir};
+use hanzo_engine::references::{CompletionKind, ResourceReader, complete};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_sandbox::paths::Workspace;
-use hanzo_tui::host::{Completion, Host};
+use hanzo_tui::host::{Completion, FileEdit, Host, Memory};
 use hanzo_tui::text::fuzzy;
 use serde_json::{Value, json};
 
+use super::draft::Drafts;
+use super::{clipboard, memory};
+use crate::cli::Global;
+use crate::commands::doctor;
 use crate::root::{Root, write_private};
 
 /// How many entries of a directory are offered, and how many files found anywhere.
@@ -35,11 +39,15 @@ pub struct Machine {
     workspace: OnceLock<Option<Workspace>>,
     /// Where prompts are remembered.
     prompts: Option<PathBuf>,
+    drafts: Option<Drafts>,
+    config: Option<PathBuf>,
+    environment: Environment,
+    global: Global,
     editor: Option<String>,
 }
 
 impl Machine {
-    pub fn new(inputs: &LoadInputs, root: Arc<Root>) -> Self {
+    pub fn new(global: &Global, inputs: &LoadInputs, root: Arc<Root>) -> Self {
         let data = user_data_dir(&inputs.environment, Platform::current());
         let set = |name: &str| {
             inputs.environment.get(name).filter(|value| !value.trim().is_empty()).map(str::to_owned)
@@ -48,7 +56,11 @@ impl Machine {
             root,
             directory: inputs.workspace_root.clone(),
             workspace: OnceLock::new(),
-            prompts: data.map(|data| data.join("prompts.jsonl")),
+            prompts: data.as_ref().map(|data| data.join("prompts.jsonl")),
+            drafts: data.map(|data| Drafts::new(&data, &inputs.workspace_root)),
+            config: inputs.config_dir.clone(),
+            environment: inputs.environment.clone(),
+            global: global.clone(),
             editor: set("VISUAL").or_else(|| set("EDITOR")),
         }
     }
@@ -56,6 +68,11 @@ impl Machine {
     fn workspace(&self) -> Option<&Workspace> {
         let open = || Workspace::open(&self.directory, &hanzo_sandbox::SandboxConfig::default()).ok();
         self.workspace.get_or_init(open).as_ref()
+    }
+
+    /// What was written here last time and not sent.
+    pub fn draft(&self) -> Option<String> {
+        self.drafts.as_ref().and_then(Drafts::take)
     }
 
     /// The prompts of this workspace that are remembered, oldest first.
@@ -89,12 +106,14 @@ fn tail(path: &Path) -> Option<String> {
 impl Host for Machine {
     fn complete(&self, typed: &str) -> Vec<Completion> {
         let Some(workspace) = self.workspace() else { return Vec::new() };
-        complete(workspace, None, typed, OFFERED)
+        let resources = self.root.resources(&self.directory);
+        let resources = resources.as_ref().map(|resources| resources as &dyn ResourceReader);
+        complete(workspace, resources, typed, OFFERED)
             .into_iter()
             .map(|found| Completion {
                 label: found.label,
                 insert: found.insert,
-                goes_on: found.kind != CompletionKind::File,
+                goes_on: matches!(found.kind, CompletionKind::Directory | CompletionKind::Server),
             })
             .collect()
     }
@@ -157,13 +176,38 @@ impl Host for Machine {
             return None;
         }
         let bytes = std::fs::read(&path).ok()?;
-        Some(Attachment {
-            media_type: media_type.to_owned(),
-            name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
-            source: AttachmentSource::Inline {
-                base64: base64::engine::general_purpose::STANDARD.encode(bytes),
-            },
-        })
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Some(attachment(media_type, name, &bytes))
+    }
+
+    fn clipboard_image(&self) -> Result<Attachment, String> {
+        let bytes = clipboard::image(&self.environment, LARGEST_IMAGE)?;
+        Ok(attachment("image/png", Some("clipboard.png".to_owned()), &bytes))
+    }
+
+    fn memories(&self) -> Vec<Memory> {
+        memory::files(&self.directory, self.config.as_deref(), LOOKED_AT)
+    }
+
+    fn edit_file(&self, path: &Path) -> Result<FileEdit, String> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)
+                .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        }
+        let before = std::fs::read(path).ok();
+        self.open_editor(path)?;
+        let after = std::fs::read(path).ok();
+        Ok(if before == after { FileEdit::Same } else { FileEdit::Changed })
+    }
+
+    fn doctor(&self) -> String {
+        doctor::markdown(&doctor::checks(&self.global))
+    }
+
+    fn keep_draft(&self, draft: &str) {
+        if let Some(drafts) = &self.drafts {
+            drafts.keep(draft);
+        }
     }
 
     fn remember(&self, prompt: &str) {
@@ -214,28 +258,39 @@ impl Host for Machine {
     }
 
     fn edit(&self, text: &str) -> Result<String, String> {
-        let editor = self.editor.as_deref().unwrap_or("vi");
         let name = format!("hanzo-prompt-{}.md", hanzo_protocol::ids::TraceId::new());
         let path = std::env::temp_dir().join(name);
         write_private(&path, text.as_bytes())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        // Through a shell, because people have arguments in it: `EDITOR="code --wait"`.
-        let ended =
-            Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+        let ended = self.open_editor(&path);
         let edited = std::fs::read_to_string(&path);
         let _ = std::fs::remove_file(&path);
+        ended?;
+        edited.map_err(|error| format!("cannot read what was written: {error}"))
+    }
+}
+
+impl Machine {
+    /// Has the user's editor open a file and waits for its end.
+    fn open_editor(&self, path: &Path) -> Result<(), String> {
+        let editor = self.editor.as_deref().unwrap_or("vi");
+        // Through a shell, because people have arguments in it: `EDITOR="code --wait"`.
+        let ended = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).status();
         match ended {
-            Ok(status) if status.success() => {
-                edited.map_err(|error| format!("cannot read what was written: {error}"))
-            }
+            Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(format!(
-                "the editor `{editor}` ended with {status}; the prompt is as it was\n\nhint: set `VISUAL` or `EDITOR`"
+                "the editor `{editor}` ended with {status}; everything is as it was\n\nhint: set `VISUAL` or `EDITOR`"
             )),
             Err(error) => {
                 Err(format!("cannot start the editor `{editor}`: {error}\n\nhint: set `VISUAL` or `EDITOR`"))
             }
         }
     }
+}
+
+fn attachment(media_type: &str, name: Option<String>, bytes: &[u8]) -> Attachment {
+    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Attachment { media_type: media_type.to_owned(), name, source: AttachmentSource::Inline { base64 } }
 }
 
 /// The programs that put text on the clipboard of the desktop we run on. Over a connection that would be the wrong desktop: the

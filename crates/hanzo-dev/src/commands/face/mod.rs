@@ -1,11 +1,15 @@
 //! `hanzo-dev` without a command: the terminal face.
 
+mod clipboard;
+mod draft;
 mod host;
 mod look;
+mod memory;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::CommandFactory as _;
 use hanzo_config::InputMode as Keys;
@@ -30,6 +34,7 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
         Keys::Emacs => InputMode::Emacs,
         _ => InputMode::Default,
     };
+    let pending_timeout = Duration::from_millis(loaded.settings().input_timeout_ms.unwrap_or(500).into());
     let mut notices: Vec<String> = loaded.warnings().iter().map(ToString::to_string).collect();
     notices.extend(loaded.disabled().iter().map(ToString::to_string));
     let keymap = keymap(inputs.config_dir.as_deref(), &mut notices);
@@ -52,7 +57,7 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
         let stop = stop()?;
         let root = Arc::new(Root::open(options).await?);
         notices.extend(root.notices.iter().cloned());
-        let machine = Arc::new(Machine::new(&inputs, Arc::clone(&root)));
+        let machine = Arc::new(Machine::new(global, &inputs, Arc::clone(&root)));
         let setup = Setup {
             workspace,
             begin,
@@ -64,6 +69,8 @@ pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
             prompt: args.prompt.clone(),
             input,
             keymap,
+            pending_timeout,
+            draft: machine.draft(),
             prompts: machine.prompts(),
             theme,
             notices,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hanzo_mcp::client::{Phase, ResourceContent, ServerTrust};
+use hanzo_mcp::client::{Phase, ResourceContent, ServerTrust, Switch};
 use hanzo_protocol::item::Taint;
 use hanzo_protocol::tool::{Effect, ReachConsent, Tool as _, ToolContext};
 use serde_json::json;
@@ -178,4 +178,37 @@ async fn names_of_one_server_do_not_reach_another() {
     assert_eq!(both, ["a b", "a.b"]);
     let status = manager.status().into_iter().find(|status| status.name == second.server()).unwrap();
     assert!(status.notes.iter().any(|note| note.contains("mcp__a_b__echo_2")), "{:?}", status.notes);
+}
+
+#[tokio::test]
+async fn a_server_is_switched_off_and_on_and_connected_anew() {
+    let mut spare = stage("spare", &[]);
+    spare.switch = Switch::Off;
+    let manager = settled(parts(vec![stage("used", &[]), spare])).await;
+    let count = |server: &str| manager.tools().iter().filter(|tool| tool.server() == server).count();
+    let all = count("used");
+    assert!(all > 0 && count("spare") == 0, "what is off is not started");
+    assert_eq!((phase(&manager, "spare"), manager.names()), (Phase::Off, vec!["used".to_owned()]));
+    let refused = manager.resource("spare", "stage://one").await.unwrap_err().to_string();
+    assert!(refused.contains("switched off"), "{refused}");
+
+    manager.switch("spare", Switch::On).unwrap();
+    assert_eq!(manager.settled_status("spare").await.unwrap().phase, Phase::Connected);
+    assert_eq!(count("spare"), all);
+    let before = manager.revision();
+    manager.switch("used", Switch::Off).unwrap();
+    assert_eq!(manager.settled_status("used").await.unwrap().phase, Phase::Off);
+    assert!(count("used") == 0 && manager.revision() > before, "its tools are withdrawn");
+    assert!(manager.prompts().iter().all(|prompt| prompt.server == "spare"));
+
+    // Connecting anew switches it on, and works for one that is connected as well.
+    for _ in 0..2 {
+        manager.reconnect("used").unwrap();
+        assert_eq!(manager.settled_status("used").await.unwrap().phase, Phase::Connected);
+        assert_eq!(count("used"), all);
+        let one = manager.resource("used", "stage://one").await.unwrap();
+        assert_eq!(one, ResourceContent::Text("first".into()));
+    }
+    assert!(manager.reconnect("nobody").is_err() && manager.switch("nobody", Switch::Off).is_err());
+    manager.shutdown().await;
 }
