@@ -108,12 +108,12 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     ]);
     let world = world(&server);
     let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
-    tmux.wait_for("  ask · ");
+    tmux.wait_for("── ask · ");
     tmux.key("BTab");
     tmux.wait_for("what no rule speaks of is allowed");
     tmux.key("BTab");
     tmux.wait_for("the agent looks and plans");
-    tmux.wait_for("  plan · ");
+    tmux.wait_for("── plan · ");
     tmux.type_line("make a file");
     tmux.wait_for("Carry out this plan?");
     tmux.wait_for("❯ Keep planning");
@@ -126,7 +126,7 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     assert!(world.workspace().join("made.txt").exists());
     assert!(!tmux.everything().contains("Allow this?"), "the plan was the consent");
     tmux.wait_for_rest();
-    tmux.wait_for("  ask · ");
+    tmux.wait_for("── ask · ");
     // What is not in the plan is asked about again.
     tmux.type_line("and more");
     wait_for_consent(&tmux);

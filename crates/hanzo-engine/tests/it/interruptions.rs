@@ -133,7 +133,7 @@ fn after_a_crash_open_calls_are_interrupted_and_nothing_is_run_again() {
             "{shape:?}"
         );
         assert_eq!(shape[6], "user: What happened?");
-        assert!(bench.log().is_empty(), "nothing is run again");
+        assert!(!bench.log().iter().any(|line| line.starts_with("begin")), "nothing is run again");
     });
 }
 
