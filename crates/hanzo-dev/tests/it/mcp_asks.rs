@@ -98,7 +98,7 @@ fn can_be_asked() -> Value {
 }
 
 fn calls(tool: &str) -> [Reply; 2] {
-    [Reply::tool_call(&format!("mcp__asks__{tool}"), json!({})), Reply::text("Done.")]
+    [Reply::tool_call(format!("mcp__asks__{tool}"), json!({})), Reply::text("Done.")]
 }
 
 #[test]
