@@ -294,7 +294,6 @@ fn main() {
         "er",
         "User99N1",
         "prsUsr",
-        "zzzz",
     ] {
         let (median, worst) = timed(30, || {
             std::hint::black_box(stage.find(query));
