@@ -9,8 +9,8 @@ use hanzo_protocol::message::Attachment;
 use hanzo_protocol::primitives::PageCursor;
 use hanzo_protocol::tool::{Effect, ReachConfinement, TimeLimit, ToolContext};
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::cursor;
@@ -235,6 +235,11 @@ impl Drop for StopOnDrop {
         self.0.set();
     }
 }
+
+/// Nothing to say.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
 
 /// What an action answers when it succeeds.
 #[derive(Debug, Clone)]

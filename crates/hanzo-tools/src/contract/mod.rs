@@ -12,6 +12,7 @@ mod schema;
 mod tool;
 mod validate;
 
+pub(crate) use action::Nothing;
 pub use action::{Action, Answer, BaseHashes, Call, Cancelled, Target, Touch};
 pub use schema::FlatSchemaError;
 pub use tool::{ToolBuilder, UnifiedTool};

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::contract::{Action, Answer, Call, ToolBuilder, UnifiedTool};
+use crate::contract::{Action, Answer, Call, Nothing, ToolBuilder, UnifiedTool};
 
 mod set;
 
@@ -203,11 +203,6 @@ pub fn tool() -> ToolBuilder {
         .action(Current)
         .action(Leave)
 }
-
-/// Nothing to say.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::contract::{Action, Answer, Call, Target, ToolBuilder, UnifiedTool, place};
+use crate::contract::{Action, Answer, Call, Nothing, Target, ToolBuilder, UnifiedTool, place};
 use crate::host::Host;
 use crate::proc::on_path;
 use crate::project::{Limits, Place, Runner, Scan, find_suites};
@@ -195,10 +195,6 @@ fn backends(host: &Host) -> BTreeMap<&'static str, Vec<String>> {
 
 /// Says what can be done.
 struct Capabilities;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct CapabilitiesOutput {

@@ -7,7 +7,7 @@ use super::super::super::language::Language;
 use super::conditionals::Conditional;
 use super::lexer::{Lexer, Token};
 use super::rules::{Rules, Shape, last_word};
-use super::{Gap, LEAST, c, in_order, is_blank};
+use super::{Gap, LEAST, c, in_order, is_blank, rules};
 
 /// Whether a block is part of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,17 +307,21 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// Whether brackets that are closed now have nothing but parameters in them.
+    /// Whether brackets that are closed now have nothing in them but parameters, or values that define nothing.
     fn are_parameters(&mut self, frame: &Frame, body: Range<usize>) -> bool {
-        let (rules, bytes) = (self.rules, self.bytes);
+        let (rules, bytes, at) = (self.rules, self.bytes, self.lexer.at);
         let top = self.top();
-        frame.mark == b'('
-            && rules.is_c()
+        if frame.mark != b'(' || frame.defines || body.len() < LEAST {
+            return false;
+        }
+        let before = &bytes[top.header.min(frame.open - 1)..frame.open - 1];
+        if rules.is_script() {
+            return rules::are_values(before, &bytes[body], &bytes[at..]);
+        }
+        rules.is_c()
             && frame.context == Context::Outside
-            && !frame.defines
             && matches!(top.mark, 0 | b'{')
-            && body.len() >= LEAST
-            && c::are_parameters(&bytes[top.header..frame.open - 1], &bytes[body])
+            && c::are_parameters(before, &bytes[body])
     }
 
     /// Leaves out a macro that stands where a declaration or a part of one would, with the brackets that are closed now.

@@ -90,7 +90,8 @@ pub(super) fn arguments(text: &[u8]) -> Result<usize, usize> {
             b'(' => round += 1,
             b')' if round > 0 => round -= 1,
             b'<' if round == 0 => depth += 1,
-            b'>' if round == 0 && text[at - 1] == b'-' => {}
+            // `->`, and `=>` of a script.
+            b'>' if round == 0 && matches!(text[at - 1], b'-' | b'=') => {}
             b'>' if round == 0 && text.get(at + 1) == Some(&b'=') => return Err(at),
             b'>' if round == 0 => {
                 depth -= 1;

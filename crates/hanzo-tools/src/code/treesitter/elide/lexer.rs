@@ -21,7 +21,7 @@ pub(super) enum Token {
     /// Where it begins; it has ended.
     Comment(usize),
     Word(Range<usize>),
-    /// `<` right behind a word of C++.
+    /// `<` right behind a word of C++ or TypeScript.
     Angle,
     /// What a line says and where it begins.
     Directive(Directive, usize),
@@ -158,7 +158,7 @@ impl<'a> Lexer<'a> {
             b'}' | b')' | b']' => Some(Token::Close(byte)),
             b';' => Some(Token::End),
             b',' => Some(Token::Comma),
-            b'<' if self.language == Language::Cpp => {
+            b'<' if matches!(self.language, Language::Cpp | Language::TypeScript) => {
                 (before == b'a' && is_word(self.bytes[self.at - 2])).then_some(Token::Angle)
             }
             _ if self.dialect != Dialect::Script => None,

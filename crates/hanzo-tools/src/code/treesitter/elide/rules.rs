@@ -395,6 +395,51 @@ fn script_shape(header: &[u8]) -> Shape {
     }
 }
 
+/// Whether what is in brackets behind `before` are parameters of a function of a script, or what it is called with, and hold
+/// neither functions nor objects: it is the same function without them.
+pub(super) fn are_values(before: &[u8], inside: &[u8], behind: &[u8]) -> bool {
+    let is_plain = |byte: &u8| is_word(*byte) || b" \n\t\r,:?.<>|&[]'\"=!+-".contains(byte);
+    if !inside.iter().all(is_plain) || memchr::memmem::find(inside, b"=>").is_some() {
+        return false;
+    }
+    if behind[..behind.len().min(16)].trim_ascii_start().starts_with(b"=>") {
+        return true;
+    }
+    let word = last_word(before);
+    let is_name = word.first().is_some_and(|byte| !byte.is_ascii_digit());
+    is_name
+        && !matches!(
+            word,
+            b"if"
+                | b"for"
+                | b"while"
+                | b"switch"
+                | b"catch"
+                | b"with"
+                | b"return"
+                | b"typeof"
+                | b"case"
+                | b"in"
+                | b"of"
+                | b"delete"
+                | b"void"
+                | b"throw"
+                | b"else"
+                | b"do"
+                | b"yield"
+                | b"await"
+                | b"instanceof"
+                | b"import"
+                | b"extends"
+                | b"keyof"
+                | b"as"
+                | b"is"
+                | b"default"
+                | b"satisfies"
+                | b"async"
+        )
+}
+
 /// `f(): T` without `: T`.
 fn without_result_type(header: &[u8]) -> &[u8] {
     let mut at = header.len();

@@ -92,6 +92,21 @@ fn bodies_are_passed_over_and_what_defines_something_is_not() {
         ),
         (
             Language::TypeScript,
+            "class A<T extends B<C>> { m(a: D<(e: F) => G>, h?: I[]): J<K> { go(1, 2) } constructor(private l: M, readonly n = 1) {} }",
+            true,
+        ),
+        (
+            Language::TypeScript,
+            "export const f = (a: string, b = 1) => go(a), o = memo((p: P) => { return 1 }), q = r({ s: 1, t() {} });",
+            true,
+        ),
+        (
+            Language::TypeScript,
+            "if (aaa < bbb && ccc > ddd) { x = 1 }\nfor (const a of bbb) { go(a) }\nlet y;",
+            false,
+        ),
+        (
+            Language::TypeScript,
             "describe('x', () => { it('y', () => { const z = { a: 1 }; expect(z) }) })",
             true,
         ),
