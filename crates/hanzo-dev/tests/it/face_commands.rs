@@ -86,7 +86,7 @@ fn git_commands_act_on_a_real_repository_without_asking() {
 
     tmux.wait_for_rest();
     tmux.type_line("/worktree try");
-    tmux.wait_until("the worktree", |_| world.home().join("project-try/.git").exists());
+    tmux.wait_until("the worktree", |_| world.home().join("project-try/greeting.txt").exists());
     let beside = world.home().join("project-try");
     assert_eq!(git(&beside, &["branch", "--show-current"]).trim(), "try");
 
