@@ -86,7 +86,7 @@ fn git_commands_act_on_a_real_repository_without_asking() {
 
     tmux.wait_for_rest();
     tmux.type_line("/worktree try");
-    tmux.wait_until("the worktree", |_| world.home().join("project-try/.git").exists());
+    tmux.wait_until("the worktree", |_| world.home().join("project-try/greeting.txt").exists());
     let beside = world.home().join("project-try");
     assert_eq!(git(&beside, &["branch", "--show-current"]).trim(), "try");
 
@@ -234,4 +234,70 @@ fn the_doctor_reports_and_an_instruction_file_is_changed_in_the_editor() {
     tmux.key("Enter");
     tmux.wait_for_rest();
     assert_eq!(tmux.everything().matches("A quokka lives here.").count(), 2, "it is shown again");
+}
+
+#[test]
+fn every_other_built_in_command_answers_and_a_file_of_the_user_s_is_a_command() {
+    let server = Server::start([
+        Reply::text("The first answer."),
+        Reply::text("I wrote AGENTS.md."),
+        Reply::text("I looked for errors."),
+    ]);
+    let world = world(&server);
+    world.write(
+        ".config/hanzo/commands/git/look.md",
+        "---\ndescription: Look\n---\nLook at $1, all of: $ARGUMENTS",
+    );
+    let Some(tmux) = Tmux::start(&world, 110, 60, "") else { return };
+    tmux.type_line("begin");
+    tmux.wait_for("The first answer.");
+    for (command, answer) in [
+        ("/help", "Show what can be typed here"),
+        ("/keys", "write in $EDITOR"),
+        ("/compact", "There is nothing to fold yet."),
+        ("/effort", "The effort is left to the model's vendor."),
+        ("/effort high", "The effort is high."),
+        ("/mode plan", "The mode is plan."),
+        ("/mode normal", "The mode is normal."),
+        ("/permissions", "The posture is ask."),
+        ("/context", "tokens are in use"),
+        ("/cost", "tokens sent"),
+        ("/export", "Written to"),
+        ("/copy", "Sent 17 characters to the terminal's clipboard (OSC 52)"),
+        ("/fork", "This is a copy now"),
+        ("/nonsense", "there is no command `/nonsense`"),
+    ] {
+        tmux.wait_for_rest();
+        tmux.type_line(command);
+        // A remark passes, so it is looked for on the screen; what stays may have scrolled away.
+        tmux.wait_until(answer, |screen| screen.contains(answer) || tmux.everything().contains(answer));
+    }
+    for (command, list) in
+        [("/model", "Which model?"), ("/theme", "Which theme?"), ("/resume", "Go on with which thread?")]
+    {
+        tmux.wait_for_rest();
+        tmux.type_line(command);
+        tmux.wait_for(list);
+        tmux.key("Escape");
+    }
+    assert_eq!(server.requests().len(), 1, "none of these reached the model");
+
+    tmux.wait_for_rest();
+    tmux.type_line("/init the tests");
+    tmux.wait_for("I wrote AGENTS.md.");
+    assert!(server.requests()[1].json().to_string().contains("the tests"));
+    tmux.wait_for_rest();
+    tmux.type_line("/git:look errors now");
+    tmux.wait_for("I looked for errors.");
+    assert!(server.requests()[2].json().to_string().contains("Look at errors, all of: errors now"));
+
+    tmux.wait_for_rest();
+    tmux.type_line("/clear");
+    tmux.wait_for("❯ Never mind");
+    tmux.key("Down");
+    tmux.key("Enter");
+    tmux.wait_for_line("The thread was discarded");
+    tmux.wait_for_rest();
+    tmux.type_line("/quit");
+    tmux.wait_for("ended");
 }

@@ -46,8 +46,12 @@ fn memories() -> Vec<Memory> {
 
 /// Opens what `open` opens.
 fn opened(open: &str) -> Stage {
+    opened_at(80, open)
+}
+
+fn opened_at(width: u16, open: &str) -> Stage {
     let prompts = vec!["an earlier prompt".to_owned()];
-    let mut stage = Stage::with(Setup { prompts, ..setup() }, 80, 24);
+    let mut stage = Stage::with(Setup { prompts, ..setup() }, width, 24);
     match open {
         "/queue" => {
             stage.ask("go");
@@ -77,19 +81,23 @@ fn opened(open: &str) -> Stage {
 /// Seed 004 §3.8: what owns the keys hides the composer, and below it there is the status line and nothing else.
 #[test]
 fn every_list_is_modal_and_escape_gives_the_composer_back() {
-    for open in
-        ["/mcp", "/memory", "/find", "/queue", "/resume<CR>", "/theme<Esc><CR>", "/clear<CR>", "<C-r>"]
-    {
-        let mut stage = opened(open);
+    let lists =
+        ["/mcp", "/memory", "/find", "/queue", "/resume<CR>", "/theme<Esc><CR>", "/clear<CR>", "<C-r>"];
+    for (width, open) in [20, 40, 80, 200].into_iter().flat_map(|width| lists.map(|open| (width, open))) {
+        let mut stage = opened_at(width, open);
         let shown = stage.screen();
-        assert!(rows(&stage, Part::Panel) > 0, "{open}\n{shown}");
-        assert_eq!((rows(&stage, Part::Composer), rows(&stage, Part::Status)), (0, 1), "{open}\n{shown}");
+        assert!(rows(&stage, Part::Panel) > 0, "{open} at {width}\n{shown}");
+        assert_eq!(
+            (rows(&stage, Part::Composer), rows(&stage, Part::Status)),
+            (0, 1),
+            "{open} at {width}\n{shown}"
+        );
         let total: usize = stage.app.layout().1.iter().map(|(_, rows)| rows).sum();
-        assert_eq!(total, stage.app.view().rows.len(), "{open}: every row belongs to something");
+        assert_eq!(total, stage.app.view().rows.len(), "{open} at {width}: every row belongs to something");
         // Letters narrow the list and are not typed into the draft behind it.
         stage.keys("zz<Esc>");
-        assert!(rows(&stage, Part::Composer) > 0, "{open}\n{}", stage.screen());
-        assert!(!stage.app.unsent().contains("zz"), "{open}");
+        assert!(rows(&stage, Part::Composer) > 0, "{open} at {width}\n{}", stage.screen());
+        assert!(!stage.app.unsent().contains("zz"), "{open} at {width}");
     }
 }
 
