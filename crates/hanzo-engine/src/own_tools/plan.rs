@@ -81,21 +81,21 @@ enum Input {
 impl PlanTool {
     pub(super) fn new(journal: Arc<Journal>, plan: Plan) -> Self {
         let description = "Keep a plan for work of several steps. `create` replaces the plan, `update` changes one step, `list` and \
-                           `get` show it. Steps count from 1. Keep exactly one step active while you work. In plan mode, `exit` \
-                           proposes the finished plan to the user; once they accept it, carry it out.";
+                           `get` show it; in plan mode `exit` has the user accept `plan`. Steps count from 1. Keep exactly one step \
+                           active while you work.";
         let parameters = json!({
             "type": "object",
             "properties": {
                 "action": {"type": "string", "enum": ["create", "update", "list", "get", "exit"]},
-                "steps": {"type": "array", "items": {"type": "string"}, "description": "create: the steps in order"},
+                "steps": {"type": "array", "items": {"type": "string"}, "description": "create"},
                 "step": {"type": "integer", "description": "update, get: which step"},
                 "status": {
                     "type": "string",
                     "enum": ["pending", "active", "done", "dropped"],
-                    "description": "update: how far it is",
+                    "description": "update",
                 },
-                "plan": {"type": "string", "description": "exit: the whole plan, in Markdown"},
-                "text": {"type": "string", "description": "update: what is to be done, when that changed"},
+                "plan": {"type": "string", "description": "exit"},
+                "text": {"type": "string", "description": "update: its new words"},
             },
             "required": ["action"],
         });
