@@ -118,7 +118,7 @@ async fn tools_are_told_what_they_returned_when_the_thread_is_opened_again() {
     let thread = bench.thread().await.id;
     bench.turn(thread, "Go").await.1.unwrap();
     let bench = reopened(bench, &brain, thread, None, |_| {}).await;
-    assert_eq!(bench.log(), ["remind far Some(Network)", "remind look None"]);
+    assert_eq!(bench.log(), ["remind far Network"]);
 }
 
 #[tokio::test]

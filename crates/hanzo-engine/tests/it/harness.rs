@@ -145,7 +145,9 @@ impl Tool for Probe {
     }
 
     fn remind(&self, result: &ToolResult) {
-        locked(&self.seen.log).push(format!("remind {} {:?}", self.schema.name, result.taint));
+        if let Some(taint) = result.taint {
+            locked(&self.seen.log).push(format!("remind {} {taint:?}", self.schema.name));
+        }
     }
 
     fn execute<'a>(&'a self, _: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolResult> {
