@@ -96,6 +96,13 @@ impl Reader {
                 }
                 ready = self.terminal.readable() => {
                     let mut ready = ready?;
+                    // The news may be of bytes that the read before took along. The terminal is shared with other programs
+                    // and so not set to return at once: reading then would stop everything until a key is pressed.
+                    let mut fds = [PollFd::new(ready.get_inner(), PollFlags::IN)];
+                    if poll(&mut fds, Some(&Timespec::default())) == Ok(0) {
+                        ready.clear_ready();
+                        continue;
+                    }
                     let mut bytes = [0; CHUNK];
                     match rustix::io::read(ready.get_inner(), &mut bytes) {
                         Ok(0) | Err(Errno::IO) => return Ok(None),
