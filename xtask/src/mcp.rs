@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::workspace::{cargo, cargo_with, root, run, target};
+use crate::workspace::{build_programs, cargo, cargo_with, root, run, target};
 
 /// The scored sets of the suite.
 const REQUIREMENTS: [&str; 2] = ["2025-11-25", "2026-07-28"];
@@ -34,8 +34,7 @@ pub struct Tools {
 impl Tools {
     /// Runs all of them against our server.
     pub fn run(&self) -> Result<()> {
-        cargo(&["build", "--package", "hanzo-mcp", "--example", "conformance_server"])?;
-        cargo(&["build", "--package", "hanzo-dev"])?;
+        build_programs()?;
         self.conformance()?;
         self.clients()
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::workspace::{cargo, cargo_with, root, run, target};
+use crate::workspace::{build_programs, cargo_with, root, run, target};
 
 /// The reference servers, of which some want a newer Node than systems have.
 const NODE_PACKAGES: &[&str] = &[
@@ -37,9 +37,9 @@ impl Programs {
     /// Calls the reference servers, and runs the client scenarios of both scored revisions.
     pub fn run(&self) -> Result<()> {
         let directory = &self.directory;
-        let arguments = ["test", "--package", "hanzo-mcp", "--test", "it", "oracle_", "--", "--nocapture"];
+        let arguments = ["test", "--workspace", "--test", "it", "client::oracle::", "--", "--nocapture"];
         cargo_with(&arguments, &[("HANZO_MCP_SERVERS", &directory.to_string_lossy())])?;
-        cargo(&["build", "--package", "hanzo-mcp", "--examples"])?;
+        build_programs()?;
         let ours = target().join("debug/examples/conformance_client");
         for revision in ["2025-11-25", "2026-07-28"] {
             let expected = format!("crates/hanzo-mcp/tests/oracle/client-expected-failures-{revision}.yml");

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::prerequisites;
-use crate::workspace::{cargo, cargo_with, root, run, target};
+use crate::workspace::{build_programs, cargo, cargo_with, root, run, target};
 
 /// Runs every oracle.
 pub fn run_all() -> Result<()> {
@@ -25,7 +25,7 @@ pub fn run_sdks() -> Result<()> {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "openai", "anthropic"]))?;
     }
-    cargo(&["build", "--package", "hanzo-providers", "--examples"])?;
+    build_programs()?;
     let examples = target().join("debug/examples");
     run(Command::new(&python)
         .current_dir(root())

@@ -29,6 +29,12 @@ pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()
     run(&mut command)
 }
 
+/// Builds all programs and examples, for others to be run against. Of one package alone they would be compiled anew, with other
+/// features than the tests have.
+pub fn build_programs() -> Result<()> {
+    cargo(&["build", "--workspace", "--bins", "--examples"])
+}
+
 /// Runs a program, its output passed through; fails when it does.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
