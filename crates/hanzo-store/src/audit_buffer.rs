@@ -20,6 +20,8 @@ pub struct AuditBuffer {
 struct Inner {
     store: Arc<dyn Store>,
     waiting: Mutex<Waiting>,
+    /// Held by whoever writes: a flush that finds nothing waiting must not be over before a write that is under way.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -34,7 +36,13 @@ struct Waiting {
 impl AuditBuffer {
     /// A buffer in front of `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { inner: Arc::new(Inner { store, waiting: Mutex::default() }) }
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                waiting: Mutex::default(),
+                writing: tokio::sync::Mutex::default(),
+            }),
+        }
     }
 
     /// Adds a record; it is written within 50 ms. Must be called within a Tokio runtime.
@@ -85,6 +93,7 @@ impl Inner {
     }
 
     async fn write(&self) -> Result<(), StoreError> {
+        let _alone = self.writing.lock().await;
         let entries = std::mem::take(&mut self.lock().entries);
         if entries.is_empty() {
             return Ok(());
