@@ -146,30 +146,43 @@ fn by_patch(base: &str, patch: &str) -> Option<String> {
     output.ok()?.status.success().then(|| fs::read_to_string(dir.path().join("f")).unwrap_or_default())
 }
 
-/// Whether every hunk's old lines are at the line it states, counting what hunks before it added, or in one place only.
+/// Whether every hunk's old lines are at the line it states, counting what hunks before it added, or in one place only. What ends
+/// the file without a newline is another line than one that goes on, unless nothing fits then.
 fn is_no_guess(base: &str, patch: &str) -> bool {
-    let plain = |line: &str| line.trim_end_matches(['\r', '\n']).to_owned();
-    let base: Vec<String> = base.split_inclusive('\n').map(plain).collect();
+    let base: Vec<&str> = base.split_inclusive('\n').collect();
     let mut hunks: Vec<(usize, Vec<String>)> = Vec::new();
-    for line in patch.lines() {
+    for line in patch.split('\n') {
+        let old = line.strip_prefix(' ').or_else(|| line.strip_prefix('-'));
         if let Some(rest) = line.strip_prefix("@@ -") {
             let number = rest.split([',', ' ']).next().unwrap().parse::<usize>().unwrap();
             hunks.push((number.saturating_sub(1), Vec::new()));
-        } else if let (Some(hunk), Some(old)) =
-            (hunks.last_mut(), line.strip_prefix(' ').or_else(|| line.strip_prefix('-')))
+        } else if let (Some(hunk), Some(old)) = (hunks.last_mut(), old) {
+            hunk.1.push(format!("{old}\n"));
+        } else if let (Some(hunk), true) = (hunks.last_mut(), line.starts_with('\\'))
+            && let Some(last) = hunk.1.last_mut()
         {
-            hunk.1.push(plain(old));
+            last.truncate(last.trim_end_matches('\n').len());
         }
     }
+    let plain = |line: &str| line.trim_end_matches(['\r', '\n']).to_owned();
     hunks.iter().all(|(stated, old)| {
-        let places: Vec<usize> = base
-            .windows(old.len().max(1))
-            .enumerate()
-            .filter(|(_, lines)| lines == old)
-            .map(|(at, _)| at)
-            .collect();
-        places.len() == 1 || places.contains(stated) || old.is_empty()
+        let places = |same: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
+            let windows = base.windows(old.len().max(1)).enumerate();
+            let fits = |lines: &[&str]| lines.iter().zip(old).all(|(line, old)| same(line, old));
+            windows.filter(|(_, lines)| fits(lines)).map(|(at, _)| at).collect()
+        };
+        let exact = places(&|line, old| line == old);
+        let loose = places(&|line, old| plain(line) == plain(old));
+        old.is_empty() || exact.len() == 1 || loose.len() == 1 || loose.contains(stated)
     })
+}
+
+#[test]
+fn a_line_that_ends_the_file_is_another_than_one_that_goes_on() {
+    let old = "\nlong line of text\na\na\n\nlong line of text";
+    let patch = diff(old, "long line of text\na\na\nlong line of text", 1);
+    let moved = by_us(&format!("new\n{old}"), &patch);
+    assert_eq!(moved.as_deref(), Ok("new\nlong line of text\na\na\nlong line of text"), "{patch}");
 }
 
 #[test]
