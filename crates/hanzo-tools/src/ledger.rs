@@ -125,11 +125,16 @@ impl Ledger {
     }
 
     /// Keeps content that was read, without waiting for the disk: losing it costs a diff, waiting costs every read.
-    pub fn keep_read(&self, blobs: &Arc<dyn BlobStore>, hash: &ContentHash, content: Vec<u8>) {
+    pub fn keep_read(
+        &self,
+        blobs: &Arc<dyn BlobStore>,
+        hash: &ContentHash,
+        content: impl Into<Arc<Vec<u8>>>,
+    ) {
+        let content = content.into();
         if content.len() > MAX_KEPT_READ {
             return;
         }
-        let content = Arc::new(content);
         if lock(&self.pending).insert(hash.clone(), Arc::clone(&content)).is_some() {
             return;
         }

@@ -25,6 +25,7 @@ use super::conversation::Weaver;
 use super::draft::Draft;
 use super::journal::{Beside, Journal};
 use super::prefix::{LastRequest, Prefix, Sent};
+use super::step::Settling;
 use crate::budget::Budget;
 use crate::gate::{CallOrigin, GateStep};
 use crate::instructions::Nested;
@@ -110,7 +111,7 @@ pub(crate) struct Turn {
     /// Those calls.
     pub(super) open: Vec<Arc<LiveCall>>,
     /// Stores those that are over.
-    pub(super) settling: Option<tokio::task::JoinHandle<Result<(), StoreError>>>,
+    pub(super) settling: Option<Settling>,
     /// The last thing the agent said.
     pub(super) last_words: String,
 }

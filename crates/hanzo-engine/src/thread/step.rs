@@ -11,9 +11,12 @@ use hanzo_protocol::item::{Item, NoticeLevel, TurnEnd};
 use hanzo_protocol::message::{ApiError, ApiErrorKind, StopReason, StreamEvent};
 use hanzo_protocol::tool::{Place, Reach};
 use hanzo_protocol::usage::Usage;
+use hanzo_store::StoreError;
 use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-use super::calls::LiveCall;
+use super::calls::{Calls, LiveCall};
 use super::draft::Draft;
 use super::journal::Beside;
 use super::state::{Failure, StepContext, Thread};
@@ -44,6 +47,29 @@ struct Broken {
     error: ApiError,
     /// Whether some of it was heard.
     began: bool,
+}
+
+/// How long the store waits with calls that are over, unless somebody waits for it: the request with their results goes
+/// first, because the model is what everybody waits for.
+const LINGER: Duration = Duration::from_millis(2);
+
+/// Calls that are over and being stored.
+pub(super) struct Settling {
+    done: JoinHandle<Result<(), StoreError>>,
+    /// Somebody waits.
+    hurry: Arc<Notify>,
+}
+
+impl Settling {
+    fn begin(calls: Arc<Calls>, over: Vec<Arc<LiveCall>>) -> Self {
+        let hurry = Arc::new(Notify::new());
+        let wanted = Arc::clone(&hurry);
+        let done = tokio::spawn(async move {
+            let _ = tokio::time::timeout(LINGER, wanted.notified()).await;
+            calls.settle(&over).await
+        });
+        Self { done, hurry }
+    }
 }
 
 impl Steps for Thread {
@@ -124,7 +150,7 @@ impl Steps for Thread {
                 // unanswered either way.
                 self.settled().await?;
                 let shared = Arc::clone(&shared);
-                self.turn.settling = Some(tokio::spawn(async move { shared.settle(&over).await }));
+                self.turn.settling = Some(Settling::begin(shared, over));
             }
             drop(running);
             self.turn.taint = self.turn.taint.or(taint);
@@ -146,7 +172,8 @@ impl Thread {
     pub(super) async fn settled(&mut self) -> Result<(), Failure> {
         // Not taken out before it is done: whoever waits here may be interrupted.
         let Some(settling) = &mut self.turn.settling else { return Ok(()) };
-        let outcome = settling.await;
+        settling.hurry.notify_one();
+        let outcome = (&mut settling.done).await;
         self.turn.settling = None;
         match outcome {
             Ok(stored) => Ok(stored?),

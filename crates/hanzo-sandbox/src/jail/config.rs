@@ -1,6 +1,7 @@
 //! What a jail is asked to be: plain data, the same on every platform.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -180,6 +181,9 @@ pub struct JailConfig {
     pub unix_sockets: UnixSockets,
     /// Bounds on each command unless it brings its own.
     pub limits: Limits,
+    /// How many processors all commands of the jail share; as many as the host has when `None`. Commands cannot take
+    /// another, which needs the system call filter: where that is missing, this is a wish.
+    pub cores: Option<NonZeroUsize>,
     /// Which variables reach commands.
     pub env: EnvPolicy,
     /// Where jails keep their private `/tmp` and the record of what must be swept. Must belong to the user and be
@@ -211,6 +215,7 @@ impl JailConfig {
             network: Network::Off,
             unix_sockets: UnixSockets::PairsOnly,
             limits: Limits::standard(),
+            cores: None,
             env: EnvPolicy::default(),
             run_dir: None,
             host_binary: PathBuf::from("/proc/self/exe"),

@@ -170,6 +170,10 @@ pub(crate) fn build(setup: &Setup, namespaces: bool) -> io::Result<BpfProgram> {
     let rules = argument_rules(setup, namespaces)?;
     let mut leaves: Vec<(u32, Leaf)> = rules.keys().map(|call| (call_number(*call), Leaf::Rules)).collect();
     leaves.extend(always_denied().into_iter().map(|call| (call_number(call), Leaf::Errno(libc::EPERM))));
+    if setup.cores.is_some() {
+        // Who was given some processors could give himself the others.
+        leaves.push((call_number(libc::SYS_sched_setaffinity), Leaf::Errno(libc::EPERM)));
+    }
     leaves.extend(never_heard_of().into_iter().map(|call| (call_number(call), Leaf::Errno(libc::ENOSYS))));
     leaves.sort_unstable_by_key(|(call, _)| *call);
     let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -296,6 +300,7 @@ mod tests {
             unix_sockets,
             facilities: Facilities::default(),
             proc_is_covered: false,
+            cores: None,
             tmp: "/t".into(),
         }
     }

@@ -387,6 +387,7 @@ fn resolve(config: &JailConfig, run_dir: &RunDir) -> Result<Setup, JailError> {
         unix_sockets: config.unix_sockets,
         facilities: config.facilities,
         proc_is_covered: proc_has_mounts(),
+        cores: config.cores,
         tmp: run_dir.tmp(),
     })
 }

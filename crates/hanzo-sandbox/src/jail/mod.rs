@@ -59,6 +59,9 @@ mod watch;
 #[cfg(target_os = "linux")]
 mod wire;
 
+#[cfg(target_os = "linux")]
+pub(crate) use sys::begin_writeback;
+
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 

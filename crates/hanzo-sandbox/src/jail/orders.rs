@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(crate) struct Setup {
     pub(crate) facilities: Facilities,
     /// Something is mounted in `/proc`, as containers do to hide parts of it. Looked up by the host, which has the time.
     pub(crate) proc_is_covered: bool,
+    /// How many processors the commands share.
+    pub(crate) cores: Option<NonZeroUsize>,
     /// The private `/tmp`, as the host sees it.
     pub(crate) tmp: PathBuf,
 }
@@ -74,6 +77,7 @@ impl Setup {
                 };
                 writer.path(&protected.path).number(kind).bytes(content.as_bytes());
             })
+            .optional(self.cores.map(|cores| cores.get() as u64))
             .path(&self.tmp)
             .finish()
     }
@@ -109,6 +113,10 @@ impl Setup {
                 };
                 Ok(Protected { path, placeholder })
             })?,
+            cores: reader
+                .optional()?
+                .and_then(|cores| usize::try_from(cores).ok())
+                .and_then(NonZeroUsize::new),
             tmp: reader.path()?,
         })
     }
@@ -291,6 +299,7 @@ mod tests {
             unix_sockets: UnixSockets::PairsOnly,
             facilities: Facilities { landlock: false, ..Facilities::default() },
             proc_is_covered: true,
+            cores: NonZeroUsize::new(3),
             tmp: "/t".into(),
         };
         assert_eq!(Setup::decode(&setup.encode()).unwrap(), setup);

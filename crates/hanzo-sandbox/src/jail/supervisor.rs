@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use rustix::thread::CpuSet;
 use seccompiler::BpfProgram;
 
 use super::command::{self, Init, NoteBody, Stdio};
@@ -125,6 +127,17 @@ fn run(socket: BorrowedFd<'_>, host: BorrowedFd<'_>, namespaces: Namespaces) -> 
     result
 }
 
+/// Keeps this process, and with it every command, to `cores` of the processors it may use.
+fn share(cores: NonZeroUsize) -> io::Result<()> {
+    let all = rustix::thread::sched_getaffinity(None)?;
+    let mut some = CpuSet::new();
+    // The last ones: what is not bound anywhere tends to be on the first.
+    let mine = (0..CpuSet::MAX_CPU).rev().filter(|cpu| all.is_set(*cpu));
+    mine.take(cores.get()).for_each(|cpu| some.set(cpu));
+    rustix::thread::sched_setaffinity(None, &some)?;
+    Ok(())
+}
+
 fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError> {
     let namespaces = setup.facilities.namespaces;
     let mut private_proc = false;
@@ -135,6 +148,9 @@ fn build(setup: Setup, record: File) -> Result<(Walls, Placeholders), StepError>
     }
     // The old working directory is a descriptor into the old mount tree.
     std::env::set_current_dir("/").step(|| "leave the working directory".into())?;
+    if let Some(cores) = setup.cores {
+        share(cores).step(|| format!("keep to {cores} processors"))?;
+    }
     let ruleset = if setup.facilities.landlock && sys::landlock_abi() > 0 {
         Some(ruleset::build(&setup, namespaces).step(|| "build the Landlock ruleset".into())?)
     } else {

@@ -9,6 +9,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
+/// Asks the system to begin writing a part of a file to the disk, and does not wait for it. Only a hint: nothing is safe
+/// before the file is flushed.
+pub(crate) fn begin_writeback(file: BorrowedFd<'_>, from: u64, length: u64) {
+    let (Ok(from), Ok(length)) = (i64::try_from(from), i64::try_from(length)) else { return };
+    // SAFETY: takes numbers only.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), from, length, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
 /// What a fork returned, seen from the process it returned in.
 pub(crate) enum Forked {
     Child,

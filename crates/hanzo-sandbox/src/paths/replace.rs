@@ -4,7 +4,6 @@ use std::{
     ffi::OsString,
     fs::File,
     hash::{BuildHasher as _, Hasher as _, RandomState},
-    io::Write as _,
     os::fd::AsFd as _,
     path::{Path, PathBuf},
 };
@@ -90,7 +89,7 @@ fn stage_in(
         };
         let staged = Staged { entry, name, temporary, path: path.to_owned(), is_committed: false };
         let mut file = File::from(fd);
-        let written = file.write_all(content).and_then(|()| {
+        let written = sys::write_ahead(&mut file, content).and_then(|()| {
             if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, mode)?;
             }

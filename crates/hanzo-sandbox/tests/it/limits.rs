@@ -1,6 +1,7 @@
 //! Bombs, small ones, and that each bound holds and says which it was.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use hanzo_sandbox::jail::{Command, ExitStatus, Jail, Limit, LimitMechanism, Limits, drain_bounded};
@@ -59,6 +60,21 @@ fn a_memory_bomb_is_refused_and_the_trees_sum_is_watched() {
     let line = format!("for i in 1 2 3 4; do /usr/bin/python3 -c '{one}' & done; wait");
     let report = jail.run(limited(sh(&line), limits), 0, 1000).unwrap().report;
     assert_eq!(report.status, ExitStatus::LimitReached(Limit::Memory));
+}
+
+#[test]
+fn commands_keep_to_the_processors_they_are_given() {
+    let all = std::thread::available_parallelism().unwrap().get();
+    let line = "nproc; taskset -pc 0-1023 $$ >/dev/null 2>&1 && echo taken; nproc";
+    let dir = scratch();
+    let ask = |cores: Option<usize>| {
+        let mut settings = config(dir.path());
+        settings.cores = cores.and_then(NonZeroUsize::new);
+        Jail::start(settings).unwrap().run(Command::new(sh(line)), 1000, 1000).unwrap().stdout.text()
+    };
+    assert_eq!(ask(None), format!("{all}\ntaken\n{all}\n"), "the control did not work");
+    assert_eq!(ask(Some(1)), "1\n1\n");
+    assert_eq!(ask(Some(4096)).lines().next(), Some(all.to_string().as_str()), "more than there are");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::plan::{Bases, Checked, Plan};
-use super::transaction::{self, Lock, Op};
+use super::plan::{Bases, Misfit, Plan};
+use super::transaction::{Lock, Op, Ready, beside};
 use super::{journal, shape, text};
 use crate::contract::{Action, Answer, Call, Target, place};
 use crate::patch::{self, ChangeKind, Edit, FileChange};
@@ -163,26 +163,35 @@ impl Action for ApplyPatch {
                 let mut plan = Plan::default();
                 for change in changes {
                     cancelled.check()?;
-                    match plan.add(host, &change, &bases, encoding)? {
-                        Checked::Fits => {}
-                        Checked::Stale(stale) => return Ok(Err(stale)),
+                    match plan.add(host, &change, &bases, encoding) {
+                        Ok(()) => {}
+                        Err(Misfit::Stale(stale)) => return Ok(Err(stale)),
+                        Err(Misfit::Other(error)) => return Err(error),
                     }
                 }
                 // What is about to be replaced is kept first; the put is quick when a read has kept it already.
                 for old in plan.ops.iter().filter_map(Op::old) {
                     runtime
-                        .block_on(host.blobs.put(&old.bytes))
+                        .block_on(host.blobs.put(old.bytes()))
                         .map_err(|fault| ToolError::new(ErrorCode::Io, fault.to_string()))?;
                 }
-                transaction::commit(host, &lock, &plan.ops, cancelled)?;
-                Ok(Ok(plan))
+                let (diff, ready) = beside(
+                    plan.undiffed(),
+                    || plan.diff(),
+                    || Ready::stage(host, &lock, &plan.ops, cancelled),
+                );
+                let ready = ready?;
+                if let Some(stale) = plan.stale() {
+                    return Ok(Err(stale));
+                }
+                ready.apply()?;
+                Ok(Ok((plan, diff)))
             })
             .await?;
-        let plan = match done {
-            Ok(plan) => plan,
+        let (plan, diff) = match done {
+            Ok(done) => done,
             Err(stale) => return Err(stale.into_error(call).await),
         };
-        let diff = plan.diff.clone();
         let (files, contents) = plan.done();
         for file in &files {
             let path = file.uri.to_path();
@@ -193,7 +202,7 @@ impl Action for ApplyPatch {
         }
         for new in contents {
             let hash = new.hash().clone();
-            call.host.ledger.keep_read(&call.host.blobs, &hash, new.bytes);
+            call.host.ledger.keep_read(&call.host.blobs, &hash, new.into_bytes());
         }
         let (diff, diff_ref) = shape::shortened(call, diff).await;
         Ok(Answer::new(ApplyPatchOutput { files, diff, diff_ref }))

@@ -1,7 +1,7 @@
 //! What an edit is going to do to which files, worked out before anything is touched.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use hanzo_sandbox::paths::{FileKind, PathError};
 use serde_json::json;
 
 use super::apply_patch::{ApplyPatchInput, ChangedFile, Happened, Wanted, WantedKind};
-use super::text::{self, Decoded};
-use super::transaction::{Content, Op, beside};
+use super::text::{self, Decoded, TextForm};
+use super::transaction::{Content, LARGE, Op};
 use super::{diff_text, read, shape};
 use crate::contract::{BaseHashes, Call, place};
 use crate::host::Host;
@@ -63,8 +63,40 @@ impl Bases {
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) ops: Vec<Op>,
-    pub(super) diff: String,
+    diffs: Vec<Difference>,
     files: Vec<Planned>,
+    /// What the caller takes existing files to be. Looked at when the new contents are on disk, because a large file is
+    /// hashed meanwhile.
+    beliefs: Vec<Belief>,
+}
+
+/// What changes in a file.
+enum Difference {
+    /// As a unified diff.
+    Known(String),
+    /// To be worked out from large texts while they are written.
+    Between { old: Content, new: Content, old_name: String, new_name: String },
+}
+
+impl Difference {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Known(text) => Cow::Borrowed(text),
+            Self::Between { old, new, old_name, new_name } => {
+                let (old, new) = (String::from_utf8_lossy(old.bytes()), String::from_utf8_lossy(new.bytes()));
+                diff_text::unified(Some(&old), Some(&new), old_name, new_name).into()
+            }
+        }
+    }
+}
+
+/// What a file is, and what the caller takes it to be.
+#[derive(Clone)]
+struct Belief {
+    real: PathBuf,
+    name: String,
+    expected: String,
+    actual: Content,
 }
 
 struct Planned {
@@ -73,30 +105,38 @@ struct Planned {
     op: Option<usize>,
 }
 
-pub(super) enum Checked {
-    Fits,
+/// Why there is no plan.
+pub(super) enum Misfit {
     Stale(Stale),
+    Other(ToolError),
+}
+
+impl From<ToolError> for Misfit {
+    fn from(error: ToolError) -> Self {
+        Self::Other(error)
+    }
 }
 
 /// A file that is not what the caller believes.
-pub(super) struct Stale {
-    real: PathBuf,
-    name: String,
-    expected: String,
-    actual: ContentHash,
-    content: Vec<u8>,
+pub(super) struct Stale(Belief);
+
+impl Belief {
+    fn is_true(&self) -> bool {
+        self.expected == self.actual.hash().as_str()
+    }
 }
 
 impl Stale {
     pub(super) async fn into_error(self, call: &Call<'_>) -> ToolError {
-        let known = match self.expected.parse::<ContentHash>() {
+        let Belief { real, name, expected, actual } = self.0;
+        let known = match expected.parse::<ContentHash>() {
             Ok(hash) => call.host.ledger.content(&call.host.blobs, &hash).await.ok().flatten(),
             Err(_) => None,
         };
         let diff =
-            known.and_then(|old| match (text::decode(&old, None), text::decode(&self.content, None)) {
+            known.and_then(|old| match (text::decode(&old, None), text::decode(actual.bytes(), None)) {
                 (Decoded::Text(old, _), Decoded::Text(new, _)) => {
-                    let mut diff = diff_text::unified(Some(&old), Some(&new), &self.name, &self.name);
+                    let mut diff = diff_text::unified(Some(&old), Some(&new), &name, &name);
                     if diff.len() > MAX_STALE_DIFF {
                         let end = diff[..floor(&diff, MAX_STALE_DIFF)].rfind('\n').map_or(0, |at| at + 1);
                         diff.truncate(end);
@@ -109,12 +149,12 @@ impl Stale {
         let next = if diff.is_some() { "what changed since is below" } else { "read it again" };
         ToolError::new(
             ErrorCode::Conflict,
-            format!("nothing was changed: base_hash mismatch, `{}` is not what it was; {next}", self.name),
+            format!("nothing was changed: base_hash mismatch, `{name}` is not what it was; {next}"),
         )
         .with_details(json!({
-            "uri": place::uri(&self.real),
-            "expected": self.expected,
-            "actual": self.actual,
+            "uri": place::uri(&real),
+            "expected": expected,
+            "actual": actual.hash(),
             "diff": diff,
         }))
     }
@@ -131,17 +171,17 @@ fn floor(text: &str, mut at: usize) -> usize {
 struct Existing {
     real: PathBuf,
     name: String,
-    bytes: Vec<u8>,
+    content: Content,
     mode: NewMode,
 }
 
 /// What becomes of an existing file.
 struct Outcome {
     /// Its content; none when it goes.
-    new: Option<Vec<u8>>,
+    new: Option<Content>,
     /// Its new place, when it moves.
     target: Option<PathBuf>,
-    diff: String,
+    diff: Difference,
 }
 
 impl Plan {
@@ -151,17 +191,17 @@ impl Plan {
         change: &Wanted,
         bases: &Bases,
         encoding: Option<&'static encoding_rs::Encoding>,
-    ) -> Result<Checked, ToolError> {
+    ) -> Result<(), Misfit> {
         let path = place::parse(&change.path)?;
         match &change.kind {
             WantedKind::Patch(ChangeKind::Add { text, mode }) => {
-                return self.create(host, &path, text, *mode).map(|()| Checked::Fits);
+                return Ok(self.create(host, &path, text, *mode)?);
             }
             // Replacing nothing in a file that is not there makes it.
             WantedKind::Edits(edits)
                 if edits.len() == 1 && edits[0].old_text.is_empty() && is_missing(host, &path) =>
             {
-                return self.create(host, &path, &edits[0].new_text, NewMode::Plain).map(|()| Checked::Fits);
+                return Ok(self.create(host, &path, &edits[0].new_text, NewMode::Plain)?);
             }
             _ => {}
         }
@@ -174,25 +214,25 @@ impl Plan {
                     change.path
                 ),
             )
-            .with_details(json!({"uri": place::uri(&existing.real), "expected": null})));
+            .with_details(json!({"uri": place::uri(&existing.real), "expected": null}))
+            .into());
         };
-        let (hash, outcome) = beside(
-            existing.bytes.len(),
-            || ContentHash::of(&existing.bytes),
-            || outcome(host, &existing, change, encoding),
-        );
-        if expected != hash.as_str() {
-            let Existing { real, name, bytes, .. } = existing;
-            return Ok(Checked::Stale(Stale { real, name, expected, actual: hash, content: bytes }));
-        }
-        let Outcome { new, target, diff } = outcome?;
-        self.diff.push_str(&diff);
-        let Existing { real, bytes, mode, .. } = existing;
+        let outcome = outcome(host, &existing, change, encoding);
+        let Existing { real, name, content: old, mode } = existing;
+        let belief = Belief { real: real.clone(), name, expected, actual: old.clone() };
+        let Outcome { new, target, diff } = match outcome {
+            Ok(outcome) => outcome,
+            // That the patch does not fit is no wonder then.
+            Err(_) if !belief.is_true() => return Err(Misfit::Stale(Stale(belief))),
+            Err(error) => return Err(error.into()),
+        };
+        self.diffs.push(diff);
         let uri = place::uri(&real);
-        let (old_hash, old) = (Some(hash.clone()), Content::hashed(bytes, hash));
+        let old_hash = belief.expected.parse().ok();
+        self.beliefs.push(belief);
         // The name that was given: of a link it is the link that goes.
         let given = shape::absolute(host, &path);
-        let (file, op) = match (new.map(Content::new), target) {
+        let (file, op) = match (new, target) {
             (Some(new), None) => {
                 self.ops.push(Op::Replace { path: real, old, new });
                 let file =
@@ -219,13 +259,32 @@ impl Plan {
             }
         };
         self.files.push(Planned { file, op });
-        Ok(Checked::Fits)
+        Ok(())
+    }
+
+    /// What changes, as a unified diff.
+    pub(super) fn diff(&self) -> String {
+        self.diffs.iter().map(Difference::text).collect()
+    }
+
+    /// How many bytes the diff is still to be worked out from.
+    pub(super) fn undiffed(&self) -> usize {
+        let size = |difference: &Difference| match difference {
+            Difference::Known(_) => 0,
+            Difference::Between { old, new, .. } => old.bytes().len() + new.bytes().len(),
+        };
+        self.diffs.iter().map(size).sum()
+    }
+
+    /// The first file that is not what the caller takes it to be.
+    pub(super) fn stale(&self) -> Option<Stale> {
+        self.beliefs.iter().find(|belief| !belief.is_true()).cloned().map(Stale)
     }
 
     fn create(&mut self, host: &Host, path: &Path, text: &str, mode: NewMode) -> Result<(), ToolError> {
         let real = free(host, path)?;
         let name = super::diff_name(host, &real);
-        self.diff.push_str(&diff_text::unified(None, Some(text), &name, &name));
+        self.diffs.push(Difference::Known(diff_text::unified(None, Some(text), &name, &name)));
         let file = ChangedFile {
             uri: place::uri(&real),
             change: Happened::Created,
@@ -264,7 +323,7 @@ fn outcome(
     change: &Wanted,
     encoding: Option<&'static encoding_rs::Encoding>,
 ) -> Result<Outcome, ToolError> {
-    let Decoded::Text(old, form) = text::decode(&existing.bytes, encoding) else {
+    let Decoded::Text(old, form) = text::decode(existing.content.bytes(), encoding) else {
         return Err(ToolError::new(
             ErrorCode::Unsupported,
             format!("`{}` is not text in an encoding that can be told; give `encoding`", change.path),
@@ -280,7 +339,7 @@ fn outcome(
                 let what = "the patch removes the file, but not all that is in it".into();
                 return Err(misfit(PatchError::NotFound { what }));
             }
-            let diff = diff_text::unified(Some(&old), None, name, name);
+            let diff = Difference::Known(diff_text::unified(Some(&old), None, name, name));
             return Ok(Outcome { new: None, target: None, diff });
         }
         WantedKind::Patch(ChangeKind::Add { .. }) => unreachable!("new files are handled before"),
@@ -290,28 +349,38 @@ fn outcome(
         None => None,
     };
     let new_name = target.as_ref().map_or_else(|| name.clone(), |target| super::diff_name(host, target));
-    let mut diff = String::new();
-    if old != new {
-        diff = diff_text::unified(Some(&old), Some(&new), name, &new_name);
-    } else if target.is_some() {
-        writeln!(diff, "rename from {name}\nrename to {new_name}")
-            .expect("writing to a string does not fail");
-    } else {
+    if old == new && target.is_none() {
         return Err(ToolError::new(
             ErrorCode::InvalidArguments,
             format!("the patch changes nothing in `{name}`"),
         ));
     }
-    Ok(Outcome { new: Some(text::encode(new, form)?), target, diff })
+    let is_late = form == TextForm::PLAIN && new.len() >= LARGE;
+    let known = if old == new {
+        Some(format!("rename from {name}\nrename to {new_name}\n"))
+    } else if is_late {
+        None
+    } else {
+        Some(diff_text::unified(Some(&old), Some(&new), name, &new_name))
+    };
+    let new = Content::new(text::encode(new, form)?);
+    let between = || Difference::Between {
+        old: existing.content.clone(),
+        new: new.clone(),
+        old_name: name.clone(),
+        new_name,
+    };
+    let diff = known.map_or_else(between, Difference::Known);
+    Ok(Outcome { new: Some(new), target, diff })
 }
 
 fn existing(host: &Host, path: &Path) -> Result<Existing, ToolError> {
     let fail = |error: PathError| place::failure(&error);
     let (mut file, there) = host.workspace.open_read_known(path).map_err(fail)?;
-    let bytes = read::read_all(&mut file, path)?;
+    let content = Content::new(read::read_all(&mut file, path)?);
     let name = super::diff_name(host, &there.location);
     let mode = if there.mode & 0o111 != 0 { NewMode::Executable } else { NewMode::Plain };
-    Ok(Existing { real: there.location, name, bytes, mode })
+    Ok(Existing { real: there.location, name, content, mode })
 }
 
 fn is_missing(host: &Host, path: &Path) -> bool {

@@ -97,7 +97,7 @@ impl Action for Write {
         let content = Content::new(input.content.into_bytes());
         let (real, content) =
             call.blocking(move |host, cancelled| write(host, &path, content, base_hashes, cancelled)).await?;
-        let (hash, content) = (content.hash().clone(), content.bytes);
+        let (hash, content) = (content.hash().clone(), content.into_bytes());
         let size = content.len() as u64;
         call.host.ledger.saw(&real, &hash);
         call.host.ledger.keep_read(&call.host.blobs, &hash, content);

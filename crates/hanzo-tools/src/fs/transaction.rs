@@ -13,9 +13,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
@@ -45,29 +45,45 @@ pub(crate) enum Op {
 }
 
 /// The bytes of a file, hashed no more than once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Content {
-    pub(crate) bytes: Vec<u8>,
-    hash: OnceLock<ContentHash>,
+    bytes: Arc<Vec<u8>>,
+    hash: Arc<OnceLock<ContentHash>>,
 }
 
+/// From this many bytes on, hashing takes longer than starting a thread for it by far.
+pub(super) const LARGE: usize = 1 << 20;
+
 impl Content {
+    /// Large content is hashed in a thread of its own from now on: the hash is wanted later.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, hash: OnceLock::new() }
+        let content = Self { bytes: Arc::new(bytes), hash: Arc::default() };
+        if content.bytes.len() >= LARGE {
+            let ahead = content.clone();
+            // Without a thread it is hashed where it is wanted.
+            let _ = std::thread::Builder::new().spawn(move || drop(ahead.hash().clone()));
+        }
+        content
     }
 
     /// With the hash that is known already.
     pub(crate) fn hashed(bytes: Vec<u8>, hash: ContentHash) -> Self {
-        Self { bytes, hash: hash.into() }
+        Self { bytes: Arc::new(bytes), hash: Arc::new(hash.into()) }
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_bytes(self) -> Arc<Vec<u8>> {
+        self.bytes
+    }
+
+    /// Waits for it where it is being worked out.
     pub(crate) fn hash(&self) -> &ContentHash {
         self.hash.get_or_init(|| ContentHash::of(&self.bytes))
     }
 }
-
-/// From this many bytes on, hashing takes longer than starting a thread for it by far.
-const LARGE: usize = 1 << 20;
 
 /// Does both, at once when they are about many bytes.
 pub(super) fn beside<A: Send, B>(
@@ -158,108 +174,138 @@ enum Applied<'a> {
 }
 
 /// Where a test makes the process die.
+#[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crash {
+enum Crash {
     Never,
-    #[cfg(test)]
     AfterStaging,
-    #[cfg(test)]
     AfterApplying(usize),
 }
 
 /// Carries out all operations or none.
 pub(crate) fn commit(host: &Host, lock: &Lock, ops: &[Op], cancelled: &Cancelled) -> Result<(), ToolError> {
-    commit_until(host, lock, ops, cancelled, Crash::Never)
+    Ready::stage(host, lock, ops, cancelled)?.apply()
 }
 
-pub(super) fn commit_until(
-    host: &Host,
-    _lock: &Lock,
-    ops: &[Op],
-    cancelled: &Cancelled,
-    crash: Crash,
-) -> Result<(), ToolError> {
-    let workspace = &host.workspace;
-    let directories: BTreeSet<PathBuf> =
-        ops.iter().filter_map(|op| op.path().parent()).map(Path::to_owned).collect();
-    let missing: Vec<PathBuf> = missing_directories(workspace, &directories);
-    let mut journal = Journal::begin(host, &directories, &missing)?;
-    let undo_directories = || {
-        missing.iter().rev().for_each(|directory| drop(workspace.remove_dir(directory)));
-    };
-    let staged = match stage_all(workspace, ops, cancelled) {
-        Ok(staged) => staged,
-        Err(error) => {
-            undo_directories();
-            journal.remove();
-            return Err(error);
-        }
-    };
-    let trash: Vec<PathBuf> = ops.iter().map(|op| trash_name(op.path())).collect();
-    if ops.len() > 1 {
-        let entries = ops
-            .iter()
-            .zip(&staged)
-            .zip(&trash)
-            .map(|((op, staged), trash)| entry(op, staged.as_ref(), trash));
-        if let Err(error) = journal.advance(host, Phase::Applying, entries.collect()) {
-            drop(staged);
-            undo_directories();
-            journal.remove();
-            return Err(error);
-        }
-    }
-    let mut staged = staged;
+/// An edit whose new contents are all on disk, beside what they are going to replace. Dropped, it leaves no trace.
+pub(super) struct Ready<'a> {
+    host: &'a Host,
+    ops: &'a [Op],
+    staged: Vec<Option<Staged>>,
+    /// The directories that were made for it, outermost first.
+    made: Vec<PathBuf>,
+    /// Gone when the edit is over, or when it could not be put back: then the journal stays.
+    journal: Option<Journal>,
     #[cfg(test)]
-    if crash == Crash::AfterStaging {
-        staged.into_iter().flatten().for_each(Staged::leave);
-        return Err(ToolError::new(ErrorCode::Error, "died"));
+    crash: Crash,
+}
+
+impl<'a> Ready<'a> {
+    pub(super) fn stage(
+        host: &'a Host,
+        _lock: &Lock,
+        ops: &'a [Op],
+        cancelled: &Cancelled,
+    ) -> Result<Self, ToolError> {
+        let workspace = &host.workspace;
+        let directories: BTreeSet<PathBuf> =
+            ops.iter().filter_map(|op| op.path().parent()).map(Path::to_owned).collect();
+        let made = missing_directories(workspace, &directories);
+        let journal = Some(Journal::begin(host, &directories, &made)?);
+        let mut ready = Self {
+            host,
+            ops,
+            staged: Vec::new(),
+            made,
+            journal,
+            #[cfg(test)]
+            crash: Crash::Never,
+        };
+        ready.staged = stage_all(workspace, ops, cancelled)?;
+        Ok(ready)
     }
-    let _ = crash;
-    let mut applied: Vec<Applied<'_>> = Vec::with_capacity(ops.len());
-    let mut failure = None;
-    for (index, op) in ops.iter().enumerate() {
-        #[cfg(test)]
-        if crash == Crash::AfterApplying(index) {
-            staged.into_iter().flatten().for_each(Staged::leave);
-            return Err(ToolError::new(ErrorCode::Error, "died"));
+
+    /// Puts all of it in place, or none.
+    pub(super) fn apply(mut self) -> Result<(), ToolError> {
+        let (workspace, ops) = (&self.host.workspace, self.ops);
+        let trash: Vec<PathBuf> = ops.iter().map(|op| trash_name(op.path())).collect();
+        if ops.len() > 1
+            && let Some(journal) = &mut self.journal
+        {
+            let entries = ops
+                .iter()
+                .zip(&self.staged)
+                .zip(&trash)
+                .map(|((op, staged), trash)| entry(op, staged.as_ref(), trash));
+            journal.advance(self.host, Phase::Applying, entries.collect())?;
         }
-        match apply_one(workspace, op, staged[index].as_mut(), &trash[index]) {
-            Ok(done) => applied.push(done),
-            Err((done, error)) => {
-                applied.push(done);
-                failure = Some(error);
-                break;
+        #[cfg(test)]
+        if self.crash == Crash::AfterStaging {
+            return Err(self.die());
+        }
+        let mut applied: Vec<Applied<'_>> = Vec::with_capacity(ops.len());
+        let mut failure = None;
+        for (index, op) in ops.iter().enumerate() {
+            #[cfg(test)]
+            if self.crash == Crash::AfterApplying(index) {
+                return Err(self.die());
+            }
+            match apply_one(workspace, op, self.staged[index].as_mut(), &trash[index]) {
+                Ok(done) => applied.push(done),
+                Err((done, error)) => {
+                    applied.push(done);
+                    failure = Some(error);
+                    break;
+                }
             }
         }
+        if failure.is_none() {
+            // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
+            let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
+            let staged = &self.staged;
+            let ((), interference) =
+                beside(size, || flush(staged, ops), || find_interference(workspace, &applied, staged, ops));
+            failure = interference;
+        }
+        if let Some(mut error) = failure {
+            let undone = undo(workspace, &applied, &self.staged);
+            if !undone.is_empty() {
+                error.message = format!("{}; could not be put back: {}", error.message, undone.join(", "));
+                self.journal = None;
+            }
+            return Err(error);
+        }
+        for done in &applied {
+            if let Applied::Trashed { trash, .. } = done {
+                // What is left of it is swept with the journal's directories.
+                let _ = workspace.remove_file(trash);
+            }
+        }
+        self.made.clear();
+        Ok(())
     }
-    if failure.is_none() {
-        // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
-        let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
-        let ((), interference) =
-            beside(size, || flush(&staged, ops), || find_interference(workspace, &applied, &staged, ops));
-        failure = interference;
+
+    /// Ends as a process does that is killed.
+    #[cfg(test)]
+    fn die(mut self) -> ToolError {
+        std::mem::take(&mut self.staged).into_iter().flatten().for_each(Staged::leave);
+        self.made.clear();
+        self.journal = None;
+        ToolError::new(ErrorCode::Error, "died")
     }
-    if let Some(mut error) = failure {
-        let undone = undo(workspace, &applied, &staged);
-        drop(staged);
-        undo_directories();
-        if undone.is_empty() {
+}
+
+impl Drop for Ready<'_> {
+    fn drop(&mut self) {
+        // Dropping what is staged removes it; only then can the directories go.
+        self.staged.clear();
+        for directory in self.made.iter().rev() {
+            let _ = self.host.workspace.remove_dir(directory);
+        }
+        if let Some(journal) = self.journal.take() {
             journal.remove();
-        } else {
-            error.message = format!("{}; could not be put back: {}", error.message, undone.join(", "));
-        }
-        return Err(error);
-    }
-    for done in &applied {
-        if let Applied::Trashed { trash, .. } = done {
-            // What is left of it is swept with the journal's directories.
-            let _ = workspace.remove_file(trash);
         }
     }
-    drop(staged);
-    journal.remove();
-    Ok(())
 }
 
 fn entry(op: &Op, staged: Option<&Staged>, trash: &Path) -> JournalOp {
@@ -301,8 +347,7 @@ fn stage_all(
         cancelled.check()?;
         match op {
             Op::Replace { path, new, .. } | Op::Create { path, new, .. } => {
-                // The hash is wanted later; the disk leaves time for it.
-                let staged = beside(new.bytes.len(), || new.hash(), || workspace.stage(path, &new.bytes)).1;
+                let staged = workspace.stage(path, new.bytes());
                 staged.map(Some).map_err(|error| place::failure(&error))
             }
             Op::Delete { .. } => Ok(None),
@@ -376,7 +421,7 @@ fn find_interference(
             (Applied::Trashed { trash, .. }, _) => trash.clone(),
             _ => return None,
         };
-        let is_same = op.old().is_none_or(|old| holds(workspace, &out, &old.bytes));
+        let is_same = op.old().is_none_or(|old| holds(workspace, &out, old.bytes()));
         (!is_same).then(|| interfered(op.path()))
     })
 }
@@ -392,25 +437,28 @@ fn interfered(path: &Path) -> ToolError {
     .with_details(serde_json::json!({ "uri": place::uri(path) }))
 }
 
-/// Whether a file has exactly this content.
+/// Whether a file has exactly this content. The halves of a large one are looked at side by side.
 fn holds(workspace: &Workspace, path: &Path, content: &[u8]) -> bool {
-    let Ok(mut file) = workspace.open_read(path) else { return false };
+    let Ok(file) = workspace.open_read(path) else { return false };
     if file.metadata().is_ok_and(|meta| meta.len() != content.len() as u64) {
         return false;
     }
-    let mut buffer = vec![0; 64 << 10];
-    let mut rest = content;
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return rest.is_empty(),
-            Ok(length) => match rest.split_at_checked(length) {
-                Some((head, tail)) if head == &buffer[..length] => rest = tail,
-                _ => return false,
-            },
-            Err(fault) if fault.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
-    }
+    let (first, second) = content.split_at(content.len() / 2);
+    let middle = first.len() as u64;
+    let (is_same, so_far) =
+        beside(content.len(), || holds_at(&file, middle, second), || holds_at(&file, 0, first));
+    is_same && so_far && matches!(file.read_at(&mut [0], content.len() as u64), Ok(0))
+}
+
+fn holds_at(file: &File, at: u64, content: &[u8]) -> bool {
+    let mut buffer = vec![0; content.len().min(64 << 10)];
+    let mut at = at;
+    content.chunks(64 << 10).all(|piece| {
+        let read = &mut buffer[..piece.len()];
+        let is_read = file.read_exact_at(read, at).is_ok();
+        at += piece.len() as u64;
+        is_read && read == piece
+    })
 }
 
 fn make_executable(workspace: &Workspace, path: &Path) -> Result<(), ToolError> {

@@ -62,6 +62,31 @@ fn an_existing_file_is_not_touched_without_its_hash_and_a_stale_one_is_explained
     assert_eq!(stage.err(stale)["code"], "CONFLICT", "whatever is not the hash is a conflict");
 }
 
+/// Large files take other ways: they are hashed, compared and their difference found while they are written.
+#[test]
+fn a_large_file_is_edited_as_a_small_one_is() {
+    let stage = Stage::new();
+    let body = "a line of a large file\n".repeat(200_000);
+    let (before, after) = (format!("{body}old\n{body}"), format!("{body}new\n{body}"));
+    let path = stage.write("a.txt", &before);
+    let data = stage.ok(edit(&stage, "a.txt", "old", "new"));
+    assert!(stage.text("a.txt") == after);
+    assert_eq!(data["files"][0]["hash"].as_str().unwrap(), stage.hash("a.txt"));
+    let context = " a line of a large file\n".repeat(3);
+    let hunk = format!("@@ -199998,7 +199998,7 @@\n{context}-old\n+new\n{context}");
+    assert_eq!(data["diff"], format!("--- a/a.txt\n+++ b/a.txt\n{hunk}"));
+
+    let stale = json!(data["files"][0]["old_hash"]);
+    for (old, new) in [("new", "newer"), ("not there", "x")] {
+        let error = stage.err(json!({
+            "action": "apply_patch", "path": "a.txt", "base_hash": stale, "edits": [{"old_text": old, "new_text": new}],
+        }));
+        assert_eq!((&error["code"], &error["details"]["expected"]), (&json!("CONFLICT"), &stale), "{old}");
+    }
+    assert!(fs::read(&path).unwrap() == after.as_bytes(), "a stale hash is seen before anything is replaced");
+    assert_no_leftovers(&stage);
+}
+
 #[test]
 fn context_is_found_at_an_offset_and_never_guessed() {
     let stage = Stage::new();

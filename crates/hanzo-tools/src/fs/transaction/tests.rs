@@ -72,7 +72,9 @@ impl Stage {
     fn run(&self, ops: &[Op], crash: Crash) -> Result<(), ToolError> {
         let cancelled = Cancelled::default();
         let lock = Lock::acquire(&self.host, &cancelled)?;
-        commit_until(&self.host, &lock, ops, &cancelled, crash)
+        let mut ready = Ready::stage(&self.host, &lock, ops, &cancelled)?;
+        ready.crash = crash;
+        ready.apply()
     }
 
     /// Every file beneath the workspace with its content.
