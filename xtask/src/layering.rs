@@ -217,6 +217,38 @@ mod tests {
         assert!(fault("hanzo-sse", "hanzo-testkit", Kind::Shipped).unwrap().contains("[dev-dependencies]"));
     }
 
+    /// The linter, which `cargo xtask test` runs with warnings as errors, holds library code to it.
+    #[test]
+    fn no_crate_prints_or_exits_but_programs() {
+        let manifest = std::fs::read_to_string(workspace::root().join("Cargo.toml")).unwrap();
+        for lint in ["print_stdout", "print_stderr", "exit"] {
+            assert!(manifest.contains(&format!("\n{lint} = \"warn\"\n")), "{lint}");
+        }
+        for directory in std::fs::read_dir(workspace::root().join("crates")).unwrap() {
+            let directory = directory.unwrap().path();
+            let name = directory.file_name().unwrap().to_string_lossy().into_owned();
+            let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+            assert!(manifest.contains("[lints]\nworkspace = true"), "{name} follows no lints");
+            let excused = sources(&directory.join("src")).iter().any(|text| {
+                ["print_stdout", "print_stderr", "exit"].iter().any(|lint| {
+                    text.contains(&format!("expect(clippy::{lint}"))
+                        || text.contains(&format!("\n    clippy::{lint}"))
+                })
+            });
+            assert!(!excused || name == "hanzo-dev" || name == "hanzo-testkit", "{name} prints or exits");
+        }
+    }
+
+    fn sources(directory: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .flat_map(|path| match path.is_dir() {
+                true => sources(&path),
+                false => vec![std::fs::read_to_string(&path).unwrap_or_default()],
+            })
+            .collect()
+    }
+
     #[test]
     fn a_crate_without_a_layer_is_a_fault() {
         assert!(faults(&["hanzo-surprise"], &[])[0].contains("`hanzo-surprise` has no layer"));

@@ -123,10 +123,10 @@ fn bench(selection: &[&str]) -> Result<()> {
         arguments.extend(selection);
         workspace::cargo_with(&arguments, &[("HANZO_BENCH_TREES", trees.as_str())])
     };
-    if matches!(selection, [] | [_, "code" | "ws"]) {
+    if matches!(selection, [] | [_, "code" | "fs" | "ws"]) {
         run("hanzo-tools")?;
     }
-    if matches!(selection, [_, "code" | "ws"]) {
+    if matches!(selection, [_, "code" | "fs" | "ws"]) {
         return Ok(());
     }
     // The start-up benchmark runs the program as users build it.

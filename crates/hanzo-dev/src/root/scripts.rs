@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +21,8 @@ use crate::sandbox::{Overrides, jail_config};
 
 /// The memory a script has when the settings say nothing.
 const MEMORY: u64 = 512 * 1024 * 1024;
+/// The processors all scripts of a workspace with the same permissions share.
+const CORES: NonZeroUsize = NonZeroUsize::MIN;
 /// Where the user's tools are, in their configuration.
 const OWN: &str = "tools";
 /// Where a project's tools are.
@@ -145,6 +148,7 @@ impl Jails {
             jail_config(&self.sandbox, &self.inputs, &overrides).map_err(|failure| failure.to_string())?;
         config.env = env;
         config.limits.memory.get_or_insert(MEMORY);
+        config.cores = Some(CORES);
         if walls.network == Network::Off {
             config.network = hanzo_sandbox::Network::Off;
         }

@@ -25,6 +25,7 @@ pub fn stop(limit: Option<Duration>) -> std::io::Result<Stop> {
                 _ = interrupt.recv() => Exit::Interrupted,
                 _ = terminate.recv() => Exit::Terminated,
             };
+            #[expect(clippy::exit, reason = "who asks twice does not want to wait for an orderly end")]
             std::process::exit(again.code().into());
         });
         exit

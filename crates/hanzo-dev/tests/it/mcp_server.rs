@@ -282,7 +282,7 @@ fn a_script_with_a_manifest_is_a_tool_that_reaches_what_it_names_and_no_more() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let script = "import os, socket\ndef probe(port):\n    found = {'key': os.environ.get('API_KEY')}\n    try:\n        open('made.txt', 'w').close()\n        found['write'] = True\n    except OSError:\n        found['write'] = False\n    try:\n        socket.create_connection(('127.0.0.1', port), 2).close()\n        found['network'] = True\n    except OSError:\n        found['network'] = False\n    return found\n";
+    let script = "import os, socket\ndef probe(port):\n    found = {'key': os.environ.get('API_KEY'), 'cores': len(os.sched_getaffinity(0))}\n    try:\n        open('made.txt', 'w').close()\n        found['write'] = True\n    except OSError:\n        found['write'] = False\n    try:\n        socket.create_connection(('127.0.0.1', port), 2).close()\n        found['network'] = True\n    except OSError:\n        found['network'] = False\n    return found\n";
     let manifest = |name: &str, permissions: &str| {
         format!(
             "name: {name}\ndescription: Look around\ninput:\n  type: object\n  properties: {{port: integer}}\n  required: [port]\npermissions: [{permissions}]\nimplementation: {{runtime: python, handler: './probe.py:probe', timeout: 20000}}\n"
@@ -316,7 +316,7 @@ fn a_script_with_a_manifest_is_a_tool_that_reaches_what_it_names_and_no_more() {
     let bare = client.call("bare", &json!({ "port": port }));
     assert_eq!(
         bare["structuredContent"]["data"],
-        json!({"key": null, "write": false, "network": false}),
+        json!({"key": null, "cores": 1, "write": false, "network": false}),
         "{bare}"
     );
     let refused = client.call("open", &json!({ "port": port }));
@@ -330,7 +330,7 @@ fn a_script_with_a_manifest_is_a_tool_that_reaches_what_it_names_and_no_more() {
     let open = client.call("open", &json!({ "port": port }));
     assert_eq!(
         open["structuredContent"]["data"],
-        json!({"key": "s3cret", "write": true, "network": true}),
+        json!({"key": "s3cret", "cores": 1, "write": true, "network": true}),
         "{open}"
     );
     assert!(world.workspace().join("made.txt").exists());

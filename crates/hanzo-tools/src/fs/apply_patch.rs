@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Bases, Misfit, Plan};
-use super::transaction::{Lock, Op, Ready, beside};
+use super::transaction::{Lock, Op, Ready};
 use super::{journal, shape, text};
 use crate::contract::{Action, Answer, Call, Target, place};
 use crate::patch::{self, ChangeKind, Edit, FileChange};
@@ -175,23 +175,19 @@ impl Action for ApplyPatch {
                         .block_on(host.blobs.put(old.bytes()))
                         .map_err(|fault| ToolError::new(ErrorCode::Io, fault.to_string()))?;
                 }
-                let (diff, ready) = beside(
-                    plan.undiffed(),
-                    || plan.diff(),
-                    || Ready::stage(host, &lock, &plan.ops, cancelled),
-                );
-                let ready = ready?;
+                let ready = Ready::stage(host, &lock, &plan.ops, cancelled)?;
                 if let Some(stale) = plan.stale() {
                     return Ok(Err(stale));
                 }
                 ready.apply()?;
-                Ok(Ok((plan, diff)))
+                Ok(Ok(plan))
             })
             .await?;
-        let (plan, diff) = match done {
-            Ok(done) => done,
+        let mut plan = match done {
+            Ok(plan) => plan,
             Err(stale) => return Err(stale.into_error(call).await),
         };
+        let diff = std::mem::take(&mut plan.diff);
         let (files, contents) = plan.done();
         for file in &files {
             let path = file.uri.to_path();

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag};
 
+use crate::patch::Untouched;
+
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 /// After this long a diff may be coarser than it could be, but it is finished.
@@ -13,6 +15,17 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// The difference between `old` and `new`, in the form `git apply` and `fs.apply_patch` take; empty when there is none. A
 /// missing side is `/dev/null`.
 pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_name: &str) -> String {
+    unified_within(old, new, old_name, new_name, Untouched::default())
+}
+
+/// The same, without looking at what is known to be the same.
+pub(crate) fn unified_within(
+    old: Option<&str>,
+    new: Option<&str>,
+    old_name: &str,
+    new_name: &str,
+    known: Untouched,
+) -> String {
     let name = |side: Option<&str>, prefix: &str, name: &str| match side {
         Some(_) => format!("{prefix}/{name}"),
         None => "/dev/null".to_owned(),
@@ -23,7 +36,7 @@ pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_
         return String::new();
     }
     // Most edits leave most of a file alone; only the part in between is worth splitting into lines and an algorithm.
-    let (begin, keep) = untouched(old, new);
+    let (begin, keep) = untouched(old, new, known);
     let from = memchr::memchr_iter(b'\n', &old.as_bytes()[..begin]).count();
     let old: Vec<&str> = old[begin..old.len() - keep].split_inclusive('\n').collect();
     let new: Vec<&str> = new[begin..new.len() - keep].split_inclusive('\n').collect();
@@ -37,20 +50,23 @@ pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_
 }
 
 /// How many bytes at the start and at the end of both texts are the same, less the lines of context, in whole lines.
-fn untouched(old: &str, new: &str) -> (usize, usize) {
+fn untouched(old: &str, new: &str, known: Untouched) -> (usize, usize) {
     let (a, b) = (old.as_bytes(), new.as_bytes());
-    let same_start =
-        shared(a.chunks(BLOCK), b.chunks(BLOCK), |x, y| x.iter().zip(y).take_while(|(x, y)| x == y).count());
+    let (changed_a, changed_b) = (&a[known.start..a.len() - known.end], &b[known.start..b.len() - known.end]);
+    let same = shared(changed_a.chunks(BLOCK), changed_b.chunks(BLOCK), |x, y| {
+        x.iter().zip(y).take_while(|(x, y)| x == y).count()
+    });
+    let same_start = known.start + same;
     let mut begin = a[..same_start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     for _ in 0..CONTEXT {
         let before = a[..begin.saturating_sub(1)].iter().rposition(|byte| *byte == b'\n');
         begin = before.map_or(0, |at| at + 1);
     }
-    let (a, b) = (&a[same_start..], &b[same_start..]);
-    let same_end = shared(a.rchunks(BLOCK), b.rchunks(BLOCK), |x, y| {
+    let same = shared(changed_a[same..].rchunks(BLOCK), changed_b[same..].rchunks(BLOCK), |x, y| {
         x.iter().rev().zip(y.iter().rev()).take_while(|(x, y)| x == y).count()
     });
-    let mut end = a.len() - same_end;
+    let a = &a[same_start..];
+    let mut end = a.len() - known.end - same;
     // One line more than the context: the first may be only the end of a line.
     for _ in 0..=CONTEXT {
         end = a[end..].iter().position(|byte| *byte == b'\n').map_or(a.len(), |at| end + at + 1);
@@ -123,6 +139,10 @@ mod tests {
             let theirs = similar::TextDiff::from_lines(old.as_str(), new.as_str());
             let theirs = theirs.unified_diff().context_radius(CONTEXT).header("a/f", "b/f").to_string();
             assert_eq!(unified(Some(&old), Some(&new), "f", "f"), theirs);
+            for (start, end) in [(0, 7), (25_000, 0), (24_990, 20_000), (3, 3)] {
+                let known = Untouched { start, end };
+                assert_eq!(unified_within(Some(&old), Some(&new), "f", "f", known), theirs, "{known:?}");
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What an edit is going to do to which files, worked out before anything is touched.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +10,8 @@ use hanzo_sandbox::paths::{FileKind, PathError};
 use serde_json::json;
 
 use super::apply_patch::{ApplyPatchInput, ChangedFile, Happened, Wanted, WantedKind};
-use super::text::{self, Decoded, TextForm};
-use super::transaction::{Content, LARGE, Op};
+use super::text::{self, Decoded};
+use super::transaction::{Content, Op};
 use super::{diff_text, read, shape};
 use crate::contract::{BaseHashes, Call, place};
 use crate::host::Host;
@@ -63,31 +62,11 @@ impl Bases {
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) ops: Vec<Op>,
-    diffs: Vec<Difference>,
+    pub(super) diff: String,
     files: Vec<Planned>,
     /// What the caller takes existing files to be. Looked at when the new contents are on disk, because a large file is
     /// hashed meanwhile.
     beliefs: Vec<Belief>,
-}
-
-/// What changes in a file.
-enum Difference {
-    /// As a unified diff.
-    Known(String),
-    /// To be worked out from large texts while they are written.
-    Between { old: Content, new: Content, old_name: String, new_name: String },
-}
-
-impl Difference {
-    fn text(&self) -> Cow<'_, str> {
-        match self {
-            Self::Known(text) => Cow::Borrowed(text),
-            Self::Between { old, new, old_name, new_name } => {
-                let (old, new) = (String::from_utf8_lossy(old.bytes()), String::from_utf8_lossy(new.bytes()));
-                diff_text::unified(Some(&old), Some(&new), old_name, new_name).into()
-            }
-        }
-    }
 }
 
 /// What a file is, and what the caller takes it to be.
@@ -181,7 +160,7 @@ struct Outcome {
     new: Option<Content>,
     /// Its new place, when it moves.
     target: Option<PathBuf>,
-    diff: Difference,
+    diff: String,
 }
 
 impl Plan {
@@ -226,7 +205,7 @@ impl Plan {
             Err(_) if !belief.is_true() => return Err(Misfit::Stale(Stale(belief))),
             Err(error) => return Err(error.into()),
         };
-        self.diffs.push(diff);
+        self.diff.push_str(&diff);
         let uri = place::uri(&real);
         let old_hash = belief.expected.parse().ok();
         self.beliefs.push(belief);
@@ -262,20 +241,6 @@ impl Plan {
         Ok(())
     }
 
-    /// What changes, as a unified diff.
-    pub(super) fn diff(&self) -> String {
-        self.diffs.iter().map(Difference::text).collect()
-    }
-
-    /// How many bytes the diff is still to be worked out from.
-    pub(super) fn undiffed(&self) -> usize {
-        let size = |difference: &Difference| match difference {
-            Difference::Known(_) => 0,
-            Difference::Between { old, new, .. } => old.bytes().len() + new.bytes().len(),
-        };
-        self.diffs.iter().map(size).sum()
-    }
-
     /// The first file that is not what the caller takes it to be.
     pub(super) fn stale(&self) -> Option<Stale> {
         self.beliefs.iter().find(|belief| !belief.is_true()).cloned().map(Stale)
@@ -284,7 +249,7 @@ impl Plan {
     fn create(&mut self, host: &Host, path: &Path, text: &str, mode: NewMode) -> Result<(), ToolError> {
         let real = free(host, path)?;
         let name = super::diff_name(host, &real);
-        self.diffs.push(Difference::Known(diff_text::unified(None, Some(text), &name, &name)));
+        self.diff.push_str(&diff_text::unified(None, Some(text), &name, &name));
         let file = ChangedFile {
             uri: place::uri(&real),
             change: Happened::Created,
@@ -331,15 +296,15 @@ fn outcome(
     };
     let misfit = |error: PatchError| error.into_tool_error(Some(&change.path));
     let name = &existing.name;
-    let new = match &change.kind {
+    let (new, untouched) = match &change.kind {
         WantedKind::Edits(edits) => patch::replace(&old, edits).map_err(misfit)?,
         WantedKind::Patch(ChangeKind::Update { hunks }) => patch::apply(&old, hunks).map_err(misfit)?,
         WantedKind::Patch(ChangeKind::Delete { hunks }) => {
-            if !hunks.is_empty() && !patch::apply(&old, hunks).map_err(misfit)?.is_empty() {
+            if !hunks.is_empty() && !patch::apply(&old, hunks).map_err(misfit)?.0.is_empty() {
                 let what = "the patch removes the file, but not all that is in it".into();
                 return Err(misfit(PatchError::NotFound { what }));
             }
-            let diff = Difference::Known(diff_text::unified(Some(&old), None, name, name));
+            let diff = diff_text::unified(Some(&old), None, name, name);
             return Ok(Outcome { new: None, target: None, diff });
         }
         WantedKind::Patch(ChangeKind::Add { .. }) => unreachable!("new files are handled before"),
@@ -355,22 +320,12 @@ fn outcome(
             format!("the patch changes nothing in `{name}`"),
         ));
     }
-    let is_late = form == TextForm::PLAIN && new.len() >= LARGE;
-    let known = if old == new {
-        Some(format!("rename from {name}\nrename to {new_name}\n"))
-    } else if is_late {
-        None
+    let diff = if old == new {
+        format!("rename from {name}\nrename to {new_name}\n")
     } else {
-        Some(diff_text::unified(Some(&old), Some(&new), name, &new_name))
+        diff_text::unified_within(Some(&old), Some(&new), name, &new_name, untouched)
     };
     let new = Content::new(text::encode(new, form)?);
-    let between = || Difference::Between {
-        old: existing.content.clone(),
-        new: new.clone(),
-        old_name: name.clone(),
-        new_name,
-    };
-    let diff = known.map_or_else(between, Difference::Known);
     Ok(Outcome { new: Some(new), target, diff })
 }
 

@@ -332,19 +332,17 @@ pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>,
         return Err(too_large(path, size));
     }
     // In one piece as far as the size goes, which for large files is much quicker than by and by.
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read(&mut bytes[filled..]) {
+    let size = usize::try_from(size).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(size);
+    while bytes.len() < size {
+        match rustix::io::read(&*file, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => break,
-            Ok(length) => filled += length,
-            Err(fault) if fault.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(fault) => return Err(io(fault)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(io(errno.into())),
         }
     }
-    bytes.truncate(filled);
     // The size may be wrong (files in /proc say 0) or change while we read.
-    file.by_ref().take(MAX_FILE + 1 - filled as u64).read_to_end(&mut bytes).map_err(io)?;
+    file.by_ref().take(MAX_FILE + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_large(path, bytes.len() as u64));
     }

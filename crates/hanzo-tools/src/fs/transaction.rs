@@ -51,8 +51,10 @@ pub(crate) struct Content {
     hash: Arc<OnceLock<ContentHash>>,
 }
 
+/// This many large files are held open until nobody waits for them.
+const MAX_OPEN: usize = 16;
 /// From this many bytes on, hashing takes longer than starting a thread for it by far.
-pub(super) const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 20;
 
 impl Content {
     /// Large content is hashed in a thread of its own from now on: the hash is wanted later.
@@ -86,11 +88,7 @@ impl Content {
 }
 
 /// Does both, at once when they are about many bytes.
-pub(super) fn beside<A: Send, B>(
-    size: usize,
-    other: impl FnOnce() -> A + Send,
-    here: impl FnOnce() -> B,
-) -> (A, B) {
+fn beside<A: Send, B>(size: usize, other: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     if size < LARGE {
         return (other(), here());
     }
@@ -245,6 +243,7 @@ impl<'a> Ready<'a> {
         }
         let mut applied: Vec<Applied<'_>> = Vec::with_capacity(ops.len());
         let mut failure = None;
+        let mut came_out = Vec::new();
         for (index, op) in ops.iter().enumerate() {
             #[cfg(test)]
             if self.crash == Crash::AfterApplying(index) {
@@ -263,9 +262,12 @@ impl<'a> Ready<'a> {
             // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
             let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
             let staged = &self.staged;
-            let ((), interference) =
+            let ((), compared) =
                 beside(size, || flush(staged, ops), || find_interference(workspace, &applied, staged, ops));
-            failure = interference;
+            match compared {
+                Ok(large) => came_out = large,
+                Err(interference) => failure = Some(interference),
+            }
         }
         if let Some(mut error) = failure {
             let undone = undo(workspace, &applied, &self.staged);
@@ -282,6 +284,12 @@ impl<'a> Ready<'a> {
             }
         }
         self.made.clear();
+        drop(self);
+        if !came_out.is_empty() {
+            // Their names are gone; letting go of what was in them takes a while and nobody waits for it. Without a thread it
+            // is done here.
+            let _ = std::thread::Builder::new().spawn(move || drop(came_out));
+        }
         Ok(())
     }
 
@@ -408,22 +416,27 @@ fn apply_one<'a>(
     }
 }
 
-/// Looks whether what came out of every place is what was taken to be there.
+/// Looks whether what came out of every place is what was taken to be there. Large files that came out are returned open.
 fn find_interference(
     workspace: &Workspace,
     applied: &[Applied<'_>],
     staged: &[Option<Staged>],
     ops: &[Op],
-) -> Option<ToolError> {
-    applied.iter().zip(staged).zip(ops).find_map(|((done, staged), op)| {
+) -> Result<Vec<File>, ToolError> {
+    let mut large = Vec::new();
+    for ((done, staged), op) in applied.iter().zip(staged).zip(ops) {
         let out = match (done, staged) {
             (Applied::Exchanged, Some(staged)) => staged.temporary(),
             (Applied::Trashed { trash, .. }, _) => trash.clone(),
-            _ => return None,
+            _ => continue,
         };
-        let is_same = op.old().is_none_or(|old| holds(workspace, &out, old.bytes()));
-        (!is_same).then(|| interfered(op.path()))
-    })
+        let Some(old) = op.old() else { continue };
+        let file = holds(workspace, &out, old.bytes()).ok_or_else(|| interfered(op.path()))?;
+        if old.bytes.len() >= LARGE && large.len() < MAX_OPEN {
+            large.push(file);
+        }
+    }
+    Ok(large)
 }
 
 fn interfered(path: &Path) -> ToolError {
@@ -437,17 +450,18 @@ fn interfered(path: &Path) -> ToolError {
     .with_details(serde_json::json!({ "uri": place::uri(path) }))
 }
 
-/// Whether a file has exactly this content. The halves of a large one are looked at side by side.
-fn holds(workspace: &Workspace, path: &Path, content: &[u8]) -> bool {
-    let Ok(file) = workspace.open_read(path) else { return false };
+/// The file, if it has exactly this content. The halves of a large one are looked at side by side.
+fn holds(workspace: &Workspace, path: &Path, content: &[u8]) -> Option<File> {
+    let file = workspace.open_read(path).ok()?;
     if file.metadata().is_ok_and(|meta| meta.len() != content.len() as u64) {
-        return false;
+        return None;
     }
     let (first, second) = content.split_at(content.len() / 2);
     let middle = first.len() as u64;
     let (is_same, so_far) =
         beside(content.len(), || holds_at(&file, middle, second), || holds_at(&file, 0, first));
-    is_same && so_far && matches!(file.read_at(&mut [0], content.len() as u64), Ok(0))
+    let ends = || matches!(file.read_at(&mut [0], content.len() as u64), Ok(0));
+    (is_same && so_far && ends()).then_some(file)
 }
 
 fn holds_at(file: &File, at: u64, content: &[u8]) -> bool {

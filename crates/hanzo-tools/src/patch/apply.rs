@@ -10,7 +10,7 @@ use hanzo_protocol::primitives::Position;
 use memchr::memmem;
 
 use super::edits::MAX_CANDIDATES;
-use super::{Hunk, Line, PatchError, Tag};
+use super::{Hunk, Line, PatchError, Tag, Untouched};
 
 /// How the patch writes line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ struct Applier<'a> {
     counted: Cell<(usize, usize)>,
 }
 
-/// The text with the hunks applied.
-pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
+/// The text with the hunks applied, and what they left alone.
+pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<(String, Untouched), PatchError> {
     let all = || hunks.iter().flat_map(|hunk| &hunk.lines);
     let returns =
         if all().any(|line| line.text.ends_with('\r')) { Returns::Exact } else { Returns::FromFile };
@@ -308,7 +308,7 @@ impl<'a> Applier<'a> {
         PatchError::NotFound { what }
     }
 
-    fn write(&self, placed: &[(Stretch, &Hunk)]) -> String {
+    fn write(&self, placed: &[(Stretch, &Hunk)]) -> (String, Untouched) {
         let all = self.text.len();
         let crlf = self.returns == Returns::FromFile && self.has_return_near(all);
         let more: usize =
@@ -350,7 +350,8 @@ impl<'a> Applier<'a> {
             }
         }
         out.push(&self.text[next..]);
-        out.text
+        let start = placed.first().map_or(all, |(at, _)| at.begin);
+        (out.text, Untouched { start, end: all - next.max(start) })
     }
 
     /// Whether the lines around `at` end with a carriage return.

@@ -6,7 +6,7 @@ use hanzo_protocol::primitives::Position;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::PatchError;
+use super::{PatchError, Untouched};
 
 /// How many places of an ambiguous text are shown.
 pub(super) const MAX_CANDIDATES: usize = 10;
@@ -26,16 +26,25 @@ pub(crate) struct Edit {
     pub(crate) all: bool,
 }
 
-/// Applies replacements one after the other.
-pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<String, PatchError> {
+/// Applies replacements one after the other; the text, and what they left alone.
+pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<(String, Untouched), PatchError> {
+    let mut untouched = Untouched { start: text.len(), end: text.len() };
     let mut text = Cow::Borrowed(text);
     for (index, edit) in edits.iter().enumerate() {
-        text = Cow::Owned(replace_one(&text, edit, index, edits.len())?);
+        let (next, by_this) = replace_one(&text, edit, index, edits.len())?;
+        text = Cow::Owned(next);
+        untouched =
+            Untouched { start: untouched.start.min(by_this.start), end: untouched.end.min(by_this.end) };
     }
-    Ok(text.into_owned())
+    Ok((text.into_owned(), untouched))
 }
 
-fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<String, PatchError> {
+fn replace_one(
+    text: &str,
+    edit: &Edit,
+    index: usize,
+    count: usize,
+) -> Result<(String, Untouched), PatchError> {
     let which = if count == 1 { String::new() } else { format!(" (edit {index} of {count}, from 0)") };
     if edit.old_text.is_empty() {
         return Err(PatchError::NotFound {
@@ -55,8 +64,14 @@ fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<St
     let places: Vec<usize> = overlapping(text, &old);
     match places.as_slice() {
         [] => Err(PatchError::NotFound { what: format!("`old_text` is not there{which}") }),
-        [at] => Ok([&text[..*at], &new, &text[at + old.len()..]].concat()),
-        _ if edit.all => Ok(text.replace(&old, &new)),
+        [at] => {
+            let rest = &text[at + old.len()..];
+            Ok(([&text[..*at], &new, rest].concat(), Untouched { start: *at, end: rest.len() }))
+        }
+        [first, ..] if edit.all => {
+            // What is behind the last place is not looked for: of places that overlap not every one is replaced.
+            Ok((text.replace(&old, &new), Untouched { start: *first, end: 0 }))
+        }
         _ => Err(PatchError::Ambiguous {
             what: format!("`old_text` is there {} times{which}", places.len()),
             candidates: places.iter().take(MAX_CANDIDATES).map(|at| position(text, *at)).collect(),

@@ -37,6 +37,15 @@ pub(crate) enum ChangeKind {
     Update { hunks: Vec<Hunk> },
 }
 
+/// How much of a text a change is known to have left alone, in bytes; it may be more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Untouched {
+    /// At its start.
+    pub(crate) start: usize,
+    /// At its end.
+    pub(crate) end: usize,
+}
+
 /// The permissions of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NewMode {

@@ -18,6 +18,37 @@ fn the_default_action_is_help_in_markdown_with_every_action() {
     }
 }
 
+/// What the contract calls anti-patterns: a tool that does everything, a second way to edit, places in a form of their own.
+#[test]
+fn there_is_no_tool_for_everything_no_second_way_to_edit_and_one_form_of_a_place() {
+    let stage = Stage::new();
+    let tools = unified(&stage.host);
+    let all: usize = tools.iter().map(|tool| tool.action_names().len()).sum();
+    assert!(tools.iter().all(|tool| tool.action_names().len() * 3 < all), "a third of all actions is in one");
+    let root = stage.root.display().to_string();
+    stage.write("d/a.txt", "one\n");
+    for path in [
+        "d/a.txt",
+        "./d//a.txt",
+        "d/../d/a.txt",
+        &format!("{root}/d/a.txt"),
+        &format!("file://{root}/d/./a.txt"),
+    ] {
+        for action in ["read", "stat"] {
+            let data = stage.ok(json!({"action": action, "path": path}));
+            assert_eq!(data["uri"], format!("file://{root}/d/a.txt"), "{action} {path}");
+        }
+    }
+    let write = stage.err(json!({"action": "write", "path": "d/a.txt", "content": "two\n"}));
+    assert_eq!(write["code"], "ALREADY_EXISTS", "what exists is changed by patches");
+    assert_eq!(stage.text("d/a.txt"), "one\n");
+    let found = stage.ok(json!({"action": "search_text", "pattern": "one"}));
+    let range = json!({"start": {"line": 0, "col": 0}, "end": {"line": 0, "col": 3}});
+    let place = found.to_string();
+    assert!(place.contains(&format!("file://{root}/d/a.txt")), "{found}");
+    assert_eq!(found["matches"][0]["range"], range, "{found}");
+}
+
 #[test]
 fn schemas_are_valid_without_references_and_accept_the_examples() {
     let stage = Stage::new();

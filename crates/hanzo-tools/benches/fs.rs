@@ -1,10 +1,13 @@
 //! The `fs` tool against the programs people use instead: `rg` for searching, `fd` for listing, `stat` with `sha256sum` for
 //! looking at files, and for `apply_patch` a minimal program that stages, flushes and renames the same bytes.
 //!
-//! `cargo bench -p hanzo-benches --bench fs`. The tree is the local cargo registry, or `HANZO_BENCH_TREE`, copied until it is
+//! `cargo bench -p hanzo-tools --bench fs`. The tree is the local cargo registry, or `HANZO_BENCH_TREE`, copied until it is
 //! a gigabyte. Programs that are not installed are named and left out. The tools have the list of unreadable paths that a user
 //! has: comparing with it is part of the work.
 #![expect(clippy::print_stdout, reason = "a benchmark's product is what it prints")]
+
+#[path = "../../../benches/src/lib.rs"]
+mod harness;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +17,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_benches::{Candidate, compare, print_table, print_verdict};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::ids::{ThreadId, TraceId};
@@ -27,6 +29,7 @@ use hanzo_sandbox::protected::default_unreadable;
 use hanzo_tools::contract::Cancelled;
 use hanzo_tools::search::{Limits, Query, search};
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
+use harness::{Candidate, compare, print_table, print_verdict};
 use serde_json::{Value, json};
 
 /// Keeps nothing, and hashes nothing: what is measured is the tool.
@@ -362,7 +365,7 @@ fn main() {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let tree =
         std::env::var_os("HANZO_BENCH_TREE").map_or_else(|| home.join(".cargo/registry/src"), PathBuf::from);
-    // `cargo bench -p hanzo-benches --bench fs -- edits` runs that part only.
+    // `cargo bench -p hanzo-tools --bench fs -- edits` runs that part only.
     let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
     let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     if is_wanted("search") || is_wanted("list") {
