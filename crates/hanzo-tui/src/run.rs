@@ -227,11 +227,14 @@ impl Face<'_> {
         if self.terminal.modes.extent == Extent::Whole {
             self.pages.push(self.backlog.drain(..).collect(), width);
             let view = self.pages.view(self.app.view(), width, height);
-            return self.screen.draw(&[], &view);
+            self.screen.draw(&[], &view)?;
+        } else {
+            let count = self.backlog.len().min(LINES_AT_ONCE);
+            let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
+            self.screen.draw(&lines, &self.app.view())?;
         }
-        let count = self.backlog.len().min(LINES_AT_ONCE);
-        let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
-        self.screen.draw(&lines, &self.app.view())
+        self.app.drawn(self.began.elapsed());
+        Ok(())
     }
 
     /// Draws all there is and hears the terminal's last answers.

@@ -11,9 +11,7 @@ fn shell(command: &str) -> Reply {
 
 /// Waits for a request for consent that takes keys.
 fn wait_for_consent(tmux: &Tmux) {
-    tmux.wait_until("a request for consent", |screen| {
-        screen.contains("Allow this?") && !screen.contains("stop typing")
-    });
+    tmux.wait_for_dialog("Allow this?");
 }
 
 #[cfg(target_os = "linux")]
@@ -116,11 +114,16 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     tmux.wait_for("── plan · ");
     tmux.type_line("make a file");
     tmux.wait_for("Carry out this plan?");
-    tmux.wait_for("❯ Keep planning");
+    tmux.wait_for_dialog("❯ Keep planning");
+    assert!(
+        tmux.screen().contains("what no rule speaks of is allowed until this turn ends"),
+        "{}",
+        tmux.screen()
+    );
     assert!(!world.workspace().join("made.txt").exists(), "plan mode changes nothing");
     tmux.key("Down");
     tmux.key("Down");
-    tmux.wait_for("❯ Carry it out, allowing its calls");
+    tmux.wait_for("❯ Carry it out with posture auto");
     tmux.key("Enter");
     tmux.wait_for("It is carried out.");
     assert!(world.workspace().join("made.txt").exists());

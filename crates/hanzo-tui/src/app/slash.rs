@@ -116,7 +116,10 @@ impl App {
             value: Choice::Theme(name),
         };
         let entries = Theme::NAMES.map(|(name, about)| entry(name, about, name)).to_vec();
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Which theme?", entries)));
+        let now = self.setup.theme.name;
+        let picker = Picker::new("Which theme?", entries)
+            .starting_at(|choice| matches!(choice, Choice::Theme(name) if *name == now));
+        self.dialogs.push_back(Dialog::Pick(picker));
     }
 
     pub(super) fn set_theme(&mut self, name: &str) {

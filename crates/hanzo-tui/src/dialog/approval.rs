@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 
 use super::{Field, Panel, Reply, choice};
 use crate::edit::{InputMode, Key, KeyCode};
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
 
 /// What the user said.
 pub type Verdict = ApprovalAnswer;
@@ -116,9 +116,15 @@ impl ApprovalDialog {
         }
     }
 
-    /// The rows of the answers.
-    fn answers(&self, width: usize, place: Rule, look: &Look) -> Vec<Line<'static>> {
+    /// Chooses an answer by its place; whether it was chosen already.
+    pub fn select(&mut self, index: usize) -> bool {
+        std::mem::replace(&mut self.selected, index) == index
+    }
+
+    /// The rows of the answers, and in which of them each begins.
+    fn answers(&self, width: usize, place: Rule, theme: &Theme) -> (Vec<Line<'static>>, Vec<usize>) {
         let mut rows: Vec<Line<'static>> = Vec::new();
+        let mut begins = Vec::new();
         let rule = text::one_line(&self.rule());
         let scopes = self.approval.scopes.len();
         let beside = match place {
@@ -142,7 +148,8 @@ impl ApprovalDialog {
                 Rule::Above => vec![text::clip(&words, inner)],
             }
             .into_iter();
-            rows.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
+            begins.push(rows.len());
+            rows.push(choice(theme, index == self.selected, key, wrapped.next().unwrap_or_default()));
             rows.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
         }
         let other = if scopes > 1 {
@@ -150,12 +157,12 @@ impl ApprovalDialog {
         } else {
             String::new()
         };
-        rows.push(Line::styled(text::clip(&format!("  {other}? explain · Esc no"), width), look.dim));
-        rows
+        rows.push(Line::styled(text::clip(&format!("  {other}? explain · Esc no"), width), theme.dim));
+        (rows, begins)
     }
 
     /// The panel. The answers are always in sight; what is asked scrolls.
-    pub fn panel(&self, width: usize, height: usize, waiting: usize, look: &Look) -> Panel {
+    pub fn panel(&self, width: usize, height: usize, waiting: usize, theme: &Theme) -> Panel {
         let inner = width.saturating_sub(2).max(8);
         let title = if waiting > 0 {
             format!("Allow this?  ({waiting} more to answer)")
@@ -167,44 +174,48 @@ impl ApprovalDialog {
             body.push(Line::raw(format!("  {row}")));
         }
         for row in text::wrap(&format!("Why it is asked: {}", text::clean(&self.approval.reason)), inner) {
-            body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+            body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
         }
         if self.explained {
             let call = self.arguments.as_deref().unwrap_or("{}");
             for row in text::wrap(&format!("The call: {} {}", self.approval.tool, text::clean(call)), inner) {
-                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
             }
             let posture = "An answer for this thread or for ever covers every call its rule covers, and no other. \
                            `hanzo-dev permissions explain` says what a rule means; `/permissions` lists those in force.";
             for row in text::wrap(posture, inner) {
-                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
             }
         }
         // What is granted is never cut. Where it does not fit beside both answers, it stands once above them.
-        let mut foot =
-            if self.reason.is_some() { Vec::new() } else { self.answers(width, Rule::Beside, look) };
-        if foot.len() + 3 > height {
-            foot = self.answers(width, Rule::Above, look);
+        let (mut foot, mut begins) = (Vec::new(), Vec::new());
+        if self.reason.is_none() {
+            (foot, begins) = self.answers(width, Rule::Beside, theme);
+            if foot.len() + 3 > height {
+                (foot, begins) = self.answers(width, Rule::Above, theme);
+            }
         }
         let room = height.saturating_sub(foot.len() + 1).max(1);
         let hidden = body.len().saturating_sub(room);
         let first = self.scroll.min(hidden);
-        let mut rows = vec![Line::styled(text::clip(&title, width), look.warn)];
+        let mut rows = vec![Line::styled(text::clip(&title, width), theme.warn)];
         let more = hidden > 0;
         let shown = if more { room.saturating_sub(1).max(1) } else { room };
         rows.extend(body.iter().skip(first).take(shown).cloned());
         if more {
             let left = body.len().saturating_sub(first + shown);
-            rows.push(Line::styled(text::clip(&format!("  … {left} more rows, PgDn"), width), look.dim));
+            rows.push(Line::styled(text::clip(&format!("  … {left} more rows, PgDn"), width), theme.dim));
         }
+        let answers = foot.len();
+        let entries = begins.iter().enumerate().map(|(index, row)| (rows.len() + row, index)).collect();
         rows.extend(foot);
         let (input, caret) = match &self.reason {
             Some(field) => {
-                let (rows, caret) = field.rows(width, look, "why not? (Enter sends, Esc goes back)");
+                let (rows, caret) = field.rows(width, theme, "why not? (Enter sends, Esc goes back)");
                 (rows, Some(caret))
             }
             None => (Vec::new(), None),
         };
-        Panel { rows, input, caret }
+        Panel { rows, answers, entries, input, caret }
     }
 }

@@ -187,6 +187,7 @@ impl<W: Write> Screen<W> {
         } else {
             self.rewrite(lines, &rows, &mut out);
         }
+        let at = self.at;
         let asks = self.asking == Asking::EachFrame && !out.is_empty();
         if asks {
             out.extend_from_slice(ASK_WIDTH);
@@ -199,7 +200,7 @@ impl<W: Write> Screen<W> {
         let rows = std::mem::replace(&mut self.shown, rows);
         if asks {
             let before = Place { rows, at: before.0, column: before.1 };
-            self.unsure.sent(self.width, before, lines, self.height);
+            self.unsure.sent(self.width, at, before, lines, self.height);
         }
         self.send(&out)
     }
@@ -303,6 +304,15 @@ impl<W: Write> Screen<W> {
             lines.insert(0, line.clone());
         }
         Wrong::Gone { lines, columns: found.saturating_sub(rows) * columns }
+    }
+
+    /// The row of the viewport that is in a row of the screen; `None` above it, or where the terminal does not say.
+    pub fn row_at(&self, row: u16) -> Option<u16> {
+        let top = match self.extent {
+            Extent::Inline => self.unsure.top()?,
+            Extent::Whole => 0,
+        };
+        row.checked_sub(u16::try_from(top).ok()?)
     }
 
     /// Whether an answer is still to come.

@@ -5,6 +5,7 @@
 //! holds a control character, whatever a model or a tool wrote.
 
 mod ask;
+mod call;
 mod card;
 mod convert;
 mod diff;
@@ -19,7 +20,8 @@ use hanzo_protocol::message::{ApiError, ApiErrorKind};
 use ratatui::text::Line;
 
 pub use ask::{Verdict, approval, plan, question};
-pub use card::{card_line, duration, shown, subject};
+pub use call::{duration, exit_code, shown, subject};
+pub use card::card_line;
 pub use diff::diff;
 pub use message::{StreamingMessage, markdown, said, thought};
 pub use proposal::proposal;

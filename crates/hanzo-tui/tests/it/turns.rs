@@ -224,6 +224,7 @@ fn an_approved_plan_is_carried_out_in_a_window_that_closes() {
     stage.wait(1_000);
     stage.turn_ends(TurnEnd::Completed);
     assert!(stage.screen().contains("Carry out this plan?"), "{}", stage.screen());
+    stage.pause();
     stage.keys("<Down><Down><CR>");
     let requests = stage.requests();
     assert!(
