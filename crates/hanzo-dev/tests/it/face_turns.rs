@@ -107,6 +107,8 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     let world = world(&server);
     let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
     tmux.wait_for("── ask · ");
+    // Nothing of the first screen, drawn before there was a thread, is left above.
+    assert!(!tmux.everything().contains("opening…"), "{}", tmux.everything());
     tmux.key("BTab");
     tmux.wait_for("what no rule speaks of is allowed");
     tmux.key("BTab");
@@ -218,4 +220,29 @@ fn what_waits_is_changed_and_what_steers_is_read_in_the_turn() {
     let all: Vec<String> = server.requests().iter().map(|request| request.json().to_string()).collect();
     assert!(all[1].contains("and mind this") && !all[1].contains("second in the queue"), "{all:#?}");
     assert!(all[2].contains("second in the queue") && !all[2].contains("first in the queue"), "{all:#?}");
+}
+
+#[test]
+fn leaving_in_the_middle_of_a_plan_takes_back_what_was_granted_for_it() {
+    let server = Server::start([Reply::text("1. Wait"), shell("sleep 30")]);
+    let world = world(&server);
+    {
+        let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
+        tmux.wait_for("── ask · ");
+        tmux.key("BTab");
+        tmux.key("BTab");
+        tmux.wait_for("the agent looks and plans");
+        tmux.type_line("plan it");
+        tmux.wait_for_dialog("❯ Keep planning");
+        tmux.key("Down");
+        tmux.key("Down");
+        tmux.wait_for("❯ Carry it out with posture auto");
+        tmux.key("Enter");
+        tmux.wait_for("○ proc.exec sleep 30");
+        tmux.wait_for("── auto · ");
+        tmux.key("C-d");
+        tmux.wait_for("ended");
+    }
+    let Some(tmux) = Tmux::start(&world, 100, 30, "--continue") else { return };
+    tmux.wait_for("── ask · ");
 }

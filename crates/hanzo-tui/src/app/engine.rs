@@ -2,7 +2,7 @@
 
 use hanzo_protocol::engine::{CommandOutcome, EngineError, Mode, Posture, Response};
 use hanzo_protocol::event::{Event as Notification, EventContent};
-use hanzo_protocol::item::{Approval, Item, ItemContent, NoticeLevel, TurnEnd, TurnSummary};
+use hanzo_protocol::item::{Approval, Item, ItemContent, NoticeLevel, ToolCallStatus, TurnEnd, TurnSummary};
 use hanzo_protocol::tool::ToolResult;
 use serde_json::Value;
 
@@ -27,9 +27,9 @@ impl App {
                     return;
                 }
                 let is = |dialog: &Dialog| matches!(dialog, Dialog::Approval(d) if d.approval.approval_id == approval_id);
-                let before = self.dialogs.len();
-                self.dialogs.retain(|dialog| !is(dialog));
-                if self.dialogs.len() < before {
+                let asked = self.dialogs.iter().position(is).and_then(|at| self.dialogs.remove(at));
+                if let Some(Dialog::Approval(asked)) = asked {
+                    self.live.set_status(asked.approval.item_id, ToolCallStatus::Pending);
                     self.uncovered();
                     let what = if allowed { "allowed" } else { "refused" };
                     self.tell(NoticeLevel::Info, &format!("This was {what} through {by}"));
@@ -121,6 +121,7 @@ impl App {
             self.respond(approval.approval_id, once, commands);
             return;
         }
+        self.live.set_status(approval.item_id, ToolCallStatus::AwaitingApproval);
         let arguments = self.live.arguments(approval.item_id).map(str::to_owned);
         let dialog = ApprovalDialog::new(approval, arguments, self.setup.input);
         self.open(Dialog::Approval(Box::new(dialog)), commands);
@@ -212,9 +213,7 @@ impl App {
         if self.dialogs.len() < before {
             self.uncovered();
         }
-        if let Some(posture) = self.window.take() {
-            self.configure(None, Some(posture), commands);
-        }
+        self.close_window(commands);
         if let Some(id) = self.thread_id() {
             commands.push(Command::LookAround(id));
         }

@@ -4,7 +4,7 @@ use hanzo_protocol::engine::{
     ApprovalAnswer, ApprovalRespond, Mode, Posture, QuestionRespond, Request, ThreadAt, ToolCallRequest,
     TurnStart,
 };
-use hanzo_protocol::item::NoticeLevel;
+use hanzo_protocol::item::{NoticeLevel, ToolCallStatus};
 use serde_json::json;
 
 use super::menu::Taken;
@@ -129,7 +129,7 @@ impl App {
             return;
         }
         if key == Key::char('?') && self.composer.is_empty() && self.types() {
-            self.help = true;
+            self.show_help();
             return;
         }
         // `\` before Enter is a line break for terminals that cannot say Shift+Enter.
@@ -140,6 +140,17 @@ impl App {
         }
         let outcome = self.composer.key(key, self.now);
         self.outcome(outcome, commands);
+    }
+
+    /// Shows the keys: above the composer as long as nothing else is typed, or in the transcript where there is no room.
+    fn show_help(&mut self) {
+        let rows = self.help_rows(self.size.0.max(1));
+        if rows.len() + 3 < self.size.1 {
+            self.help = true;
+        } else {
+            let lines = self.live.say(rows);
+            self.out.extend(lines);
+        }
     }
 
     /// Whether keys write, or would if the vim keys were told so: in their other modes a key may be a command of theirs.
@@ -427,8 +438,9 @@ impl App {
             Some(Dialog::Approval(dialog)) => {
                 // Stopping the turn is an answer too.
                 if let Reply::Done(answer) = dialog.key(key, now) {
-                    let approval_id = dialog.approval.approval_id;
+                    let (approval_id, item) = (dialog.approval.approval_id, dialog.approval.item_id);
                     self.dialogs.pop_front();
+                    self.live.set_status(item, ToolCallStatus::Pending);
                     self.uncovered();
                     self.respond(approval_id, answer, commands);
                 }

@@ -83,7 +83,8 @@ impl Menu {
     pub fn rows(&self, width: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
         let (shown, first) = self.sight(most);
         let widest = self.offers.iter().map(|offer| text::width(&offer.label)).max().unwrap_or(0);
-        let column = widest.min(width / 2) + 2;
+        // The descriptions say more than the longest of the hints.
+        let column = widest.min(width / 3) + 2;
         self.offers
             .iter()
             .enumerate()

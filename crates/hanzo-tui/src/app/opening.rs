@@ -192,7 +192,7 @@ impl App {
         self.queue.clear();
         self.steering.clear();
         self.plan.clear();
-        self.window = None;
+        self.close_window(commands);
         self.figures = Figures { branch: self.figures.branch.take(), ..Figures::default() };
         self.thread = Some(thread);
         if let Some(text) = self.setup.prompt.take() {

@@ -146,6 +146,24 @@ impl App {
         self.say(prompt, commands);
     }
 
+    /// Gives the thread the posture back that it had before an approved plan was carried out.
+    pub(super) fn close_window(&mut self, commands: &mut Vec<Command>) {
+        if let Some(posture) = self.window.take() {
+            self.configure(None, Some(posture), commands);
+        }
+    }
+
+    /// What the engine is to be told when the face ends, however it does: what was granted until the turn ends is not
+    /// granted to whoever goes on with the thread.
+    pub fn closing(&mut self) -> Option<Request> {
+        let mut commands = Vec::new();
+        self.close_window(&mut commands);
+        commands.into_iter().find_map(|command| match command {
+            Command::Call(_, request) => Some(request),
+            _ => None,
+        })
+    }
+
     /// The keys, for `?`.
     pub(super) fn key_help(&self) -> Vec<(String, &'static str)> {
         let mut rows = vec![

@@ -77,11 +77,8 @@ impl App {
         let mut plan = Vec::new();
         if self.plan_shown && self.turn.is_some() && !self.plan.is_empty() && left > 4 {
             plan = transcript::plan(&self.plan, &context);
-            let room = (left / 2).max(2);
-            if plan.len() > room {
-                let hidden = plan.len() - room + 1;
-                plan.truncate(room - 1);
-                plan.push(Line::styled(format!("  … {hidden} more steps"), theme.dim));
+            if plan.len() > (left / 2).max(2) {
+                plan = vec![transcript::plan_line(&self.plan, &context)];
             }
             plan.insert(0, Line::default());
         }
@@ -124,7 +121,9 @@ impl App {
         } else {
             (Vec::new(), None)
         };
-        let room = most.saturating_sub(draft.len().max(2)).max(3);
+        // On a small screen the dialog needs every row.
+        let above = if most < 20 { 0 } else { 2 };
+        let room = most.saturating_sub(draft.len().max(above)).max(3);
         let modal = match self.dialogs.front() {
             Some(Dialog::Approval(dialog)) => {
                 let waiting =
@@ -164,17 +163,23 @@ impl App {
             entries = (0..shown).map(|row| (row, first + row)).collect();
             panel = menu.rows(width, left, theme);
         } else if self.help {
-            panel = self.help_rows(width, left);
+            panel = self.help_rows(width);
+            panel.truncate(left.max(1));
         }
         Bottom { panel, entries, composer, caret: Some(caret) }
     }
 
-    fn help_rows(&self, width: usize, most: usize) -> Vec<Line<'static>> {
+    /// The keys, and what they do.
+    pub(super) fn help_rows(&self, width: usize) -> Vec<Line<'static>> {
         let theme = &self.setup.theme;
         let help = self.key_help();
+        if width < 60 {
+            let entry =
+                |(keys, about): &(String, &str)| text::wrap(&format!("{keys}: {about}"), width.max(8));
+            return help.iter().flat_map(entry).map(Line::raw).collect();
+        }
         let column = help.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0).min(width / 2) + 2;
-        let mut rows: Vec<Line<'static>> = help
-            .into_iter()
+        help.into_iter()
             .map(|(keys, about)| {
                 let keys = text::clip(&keys, column - 1);
                 let gap = " ".repeat(column.saturating_sub(text::width(&keys)));
@@ -184,9 +189,7 @@ impl App {
                     Span::raw(text::clip(about, width.saturating_sub(column))),
                 ])
             })
-            .collect();
-        rows.truncate(most.max(1));
-        rows
+            .collect()
     }
 
     /// What the agent does, and what waits to be said.

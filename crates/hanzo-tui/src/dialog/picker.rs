@@ -151,12 +151,13 @@ impl<T: Clone> Picker<T> {
         let seen = matching.len().saturating_sub(first).min(shown);
         let entries = (0..seen).map(|row| (rows.len() + row, first + row)).collect();
         rows.extend(list);
-        let hint = format!(
-            "  {}/{} · type to narrow · Enter chooses · Esc closes",
-            matching.len(),
-            self.entries.len()
-        );
-        rows.push(Line::styled(text::clip(&hint, width), theme.dim));
+        let count = format!("  {}/{}", matching.len(), self.entries.len());
+        let ways = [
+            format!("{count} · type to narrow · Enter chooses · Esc closes"),
+            format!("{count} · Enter chooses · Esc closes"),
+            format!("{count} · Enter · Esc"),
+        ];
+        rows.push(Line::styled(text::fitting(&ways.each_ref().map(String::as_str), width), theme.dim));
         Panel { rows, answers, entries, ..Panel::default() }
     }
 }

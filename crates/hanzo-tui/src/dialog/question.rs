@@ -111,7 +111,8 @@ impl QuestionDialog {
             rows.push(choice(theme, index == self.selected, &key, answer.next().unwrap_or_default()));
             rows.extend(answer.map(|row| Line::raw(format!("     {row}"))));
         }
-        rows.push(Line::styled(text::clip("  Enter chooses · Esc stops the turn", width), theme.dim));
+        let keys = ["  Enter chooses · Esc stops the turn", "  Enter · Esc stops"];
+        rows.push(Line::styled(text::fitting(&keys, width), theme.dim));
         Panel { answers: rows.len() - asked, rows, entries, ..Panel::default() }
     }
 }

@@ -236,7 +236,7 @@ impl<W: Write> Screen<W> {
         go(&mut self.at, 0, out);
         out.push(b'\r');
         if !self.shown.is_empty() {
-            out.extend_from_slice(b"\x1b[J");
+            erase(self.shown.len(), out);
         }
         for line in lines {
             // Wider lines are for the terminal to break, so that it can join them again when it is resized.
@@ -385,8 +385,10 @@ impl<W: Write> Screen<W> {
             }
         };
         self.at = above.min(reach);
+        let rows = self.at + 1;
         go(&mut self.at, 0, &mut out);
-        out.extend_from_slice(b"\r\x1b[J");
+        out.push(b'\r');
+        erase(rows, &mut out);
         if self.asking == Asking::EachFrame && self.erased.is_some() {
             out.extend_from_slice(ASK_WIDTH);
             out.push(b'\r');
@@ -401,7 +403,9 @@ impl<W: Write> Screen<W> {
     pub fn leave(&mut self) -> io::Result<()> {
         let mut out = Vec::new();
         go(&mut self.at, 0, &mut out);
-        out.extend_from_slice(b"\r\x1b[J\x1b[?25h");
+        out.push(b'\r');
+        erase(self.shown.len(), &mut out);
+        out.extend_from_slice(b"\x1b[?25h");
         self.forget();
         self.put(&out)
     }
@@ -441,6 +445,13 @@ fn go(at: &mut usize, row: usize, out: &mut Vec<u8>) {
         _ => out.extend_from_slice(format!("\x1b[{count}{direction}").as_bytes()),
     }
     *at = row;
+}
+
+/// Erases `rows` rows and all below them, the cursor being at the start of the first one. Not all at once: tmux takes the
+/// erasure of a whole screen for the wish to keep what is on it, and puts it into the scrollback.
+fn erase(rows: usize, out: &mut Vec<u8>) {
+    let sequence: &[u8] = if rows > 1 { b"\x1b[K\x1b[B\x1b[J\x1b[A" } else { b"\x1b[J" };
+    out.extend_from_slice(sequence);
 }
 
 fn column_at(column: usize, out: &mut Vec<u8>) {

@@ -95,12 +95,19 @@ fn report(output: &str, rows: &mut Rows<'_>, context: &RenderContext) {
     more(hidden, rows, context);
 }
 
+/// Whether it failed, or ran a command that says that it did.
+fn went_wrong(call: &ToolCallItem) -> bool {
+    let code = call.result.as_ref().and_then(exit_code);
+    call.status == ToolCallStatus::Failed || code.is_some_and(|code| code != 0)
+}
+
 fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &RenderContext) {
-    let style = if call.status == ToolCallStatus::Failed { Style::new() } else { context.theme.dim };
+    let wrong = went_wrong(call);
+    let style = if wrong { Style::new() } else { context.theme.dim };
     let total = output.lines().count();
-    let most = match (context.results, call.status) {
+    let most = match (context.results, wrong) {
         (Detail::Full, _) => total,
-        (Detail::Folded, ToolCallStatus::Failed) => FAILURE_ROWS,
+        (Detail::Folded, true) => FAILURE_ROWS,
         // The user knows the file, or opens it.
         (Detail::Folded, _) if call.tool == "fs.read" => 0,
         // What these return, the plan and the question show.
@@ -109,7 +116,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     };
     let hidden = total.saturating_sub(most);
     // What a failure says last is what matters.
-    let from_end = call.status == ToolCallStatus::Failed;
+    let from_end = wrong;
     if from_end {
         more(hidden, rows, context);
     }
@@ -128,7 +135,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     }
 }
 
-pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
+fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
     if hidden == 0 {
         return;
     }
@@ -147,12 +154,14 @@ pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) 
 pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> {
     let theme = &context.theme;
     let (shape, word, style) = match call.status {
+        ToolCallStatus::Completed if went_wrong(call) => ("● ", "Done: ", theme.warn),
         ToolCallStatus::Completed => ("● ", "Done: ", theme.good),
         ToolCallStatus::Failed => ("● ", "Failed: ", theme.bad),
         ToolCallStatus::Denied => ("✗ ", "Denied: ", theme.bad),
         ToolCallStatus::Interrupted => ("■ ", "Interrupted: ", theme.warn),
         ToolCallStatus::AwaitingApproval => ("○ ", "Waits for your consent: ", theme.warn),
-        ToolCallStatus::Pending => ("○ ", "Next: ", theme.dim),
+        // That it runs is known only of what prints something.
+        ToolCallStatus::Pending => ("○ ", "Under way: ", theme.accent),
         ToolCallStatus::Running => ("○ ", "Running: ", theme.accent),
     };
     let columns = context.columns();

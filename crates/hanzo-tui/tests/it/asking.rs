@@ -257,10 +257,56 @@ fn whoever_is_asked_to_allow_a_change_sees_it() {
     stage.wait(1_000);
     let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n fn a() {\n-    one();\n+    two();\n }\n*** End Patch\n";
     let arguments = json!({"action": "apply_patch", "patch": patch});
-    let item = stage.item(call("fs.apply_patch", &arguments, ToolCallStatus::AwaitingApproval, None));
-    stage.engine(EventContent::ItemStarted { item });
+    // The engine tells of the call once, before it is asked about.
+    let item = stage.item(call("fs.apply_patch", &arguments, ToolCallStatus::Pending, None));
+    stage.engine(EventContent::ItemStarted { item: item.clone() });
+    let asked = Approval { tool: "fs.apply_patch".into(), ..approval(item.id) };
+    stage.engine(EventContent::ApprovalRequested { approval: asked });
+    stage.pause();
     let screen = stage.screen();
-    assert!(screen.contains("fs.apply_patch src/a.rs"), "{screen}");
+    assert!(screen.contains("fs.apply_patch src/a.rs  waits for your consent"), "{screen}");
     assert!(screen.contains("    -     one();") && screen.contains("    +     two();"), "{screen}");
     assert!(!screen.contains("Begin Patch"), "{screen}");
+    stage.keys("y");
+    assert!(!stage.screen().contains("waits for your consent"), "{}", stage.screen());
+}
+
+#[test]
+fn a_change_that_is_longer_than_the_screen_can_be_read_to_its_end_before_it_is_allowed() {
+    for (width, height) in [(40, 15), (80, 24), (200, 50)] {
+        let mut stage = Stage::new(width, height);
+        stage.ask("write it");
+        stage.wait(1_000);
+        let content = (1..=90).map(|n| format!("line {n} of the file\n")).collect::<Vec<_>>().concat();
+        let arguments = json!({"action": "write", "uri": "a.txt", "content": content});
+        let item = stage.item(call("fs.write", &arguments, ToolCallStatus::Pending, None));
+        stage.engine(EventContent::ItemStarted { item: item.clone() });
+        let asked = Approval { tool: "fs.write".into(), ..approval(item.id) };
+        stage.engine(EventContent::ApprovalRequested { approval: asked });
+        stage.pause();
+        let mut seen = String::new();
+        for _ in 0..40 {
+            let screen = stage.screen();
+            assert!(screen.contains("y  Yes, this once") && screen.contains("n  No"), "{screen}");
+            seen.push_str(&screen);
+            stage.keys("<PageDown>");
+        }
+        assert!(stage.screen().contains("this is the end"), "{}", stage.screen());
+        stage.keys("<PageUp>");
+        assert!(!stage.screen().contains("+ line 90 of"), "{}", stage.screen());
+        for n in 1..=90 {
+            assert!(seen.contains(&format!("+ line {n} of the file")), "{width}x{height}: line {n}\n{seen}");
+        }
+        assert!(stage.requests().iter().all(|request| !matches!(request, Request::ApprovalRespond(_))));
+    }
+}
+
+#[test]
+fn what_a_command_prints_is_seen_while_it_runs() {
+    let mut stage = Stage::new(80, 24);
+    stage.ask("build");
+    let item = stage.item(call("proc.exec", &json!({"command": "make"}), ToolCallStatus::Pending, None));
+    stage.engine(EventContent::ItemStarted { item: item.clone() });
+    stage.engine(EventContent::ItemDelta { item_id: item.id, delta: "compiling quokka\n".into() });
+    assert!(stage.screen().contains("│ compiling quokka"), "{}", stage.screen());
 }

@@ -243,6 +243,24 @@ fn an_approved_plan_is_carried_out_in_a_window_that_closes() {
 }
 
 #[test]
+fn what_was_granted_until_the_turn_ends_ends_with_the_face_too() {
+    let mut stage = Stage::new(80, 24);
+    assert_eq!(stage.app.closing(), None);
+    stage.keys("<S-Tab><S-Tab>");
+    stage.ask("plan something");
+    stage.wait(1_000);
+    stage.turn_ends(TurnEnd::Completed);
+    stage.pause();
+    stage.keys("<Down><Down><CR>");
+    let closing = stage.app.closing();
+    assert!(
+        matches!(&closing, Some(Request::ThreadConfigure(change)) if change.posture == Some(Posture::Ask)),
+        "{closing:?}"
+    );
+    assert_eq!(stage.app.closing(), None, "once");
+}
+
+#[test]
 fn the_user_who_looks_elsewhere_is_called() {
     let mut stage = Stage::new(80, 24);
     stage.ask("go");
