@@ -63,7 +63,6 @@ impl App {
 
     fn arranged(&self) -> Arranged {
         let (width, height) = (self.size.0.max(1), self.size.1.max(2));
-        let theme = &self.setup.theme;
         let most = height.saturating_sub(1).max(2);
         let status = self.status(width);
 

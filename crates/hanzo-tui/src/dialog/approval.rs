@@ -107,7 +107,7 @@ impl ApprovalDialog {
             KeyCode::Down => self.selected = (self.selected + 1).min(options.len() - 1),
             KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.sight.get().page),
             KeyCode::PageDown => {
-                self.scroll = (self.scroll + self.sight.get().page).min(self.sight.get().furthest)
+                self.scroll = (self.scroll + self.sight.get().page).min(self.sight.get().furthest);
             }
             KeyCode::Left | KeyCode::Right | KeyCode::Tab if offered => {
                 let count = self.approval.scopes.len();
