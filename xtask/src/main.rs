@@ -4,6 +4,7 @@
 mod agent_bench;
 mod corpora;
 mod dist;
+mod face;
 mod layering;
 mod local_model;
 mod mcp;
@@ -36,6 +37,7 @@ Usage: cargo xtask COMMAND
   layering       Check that the arrows between our crates point down
   requirements   Print the score of docs/requirements.md and check that every named test exists
   bench [NAME]   Run the benchmarks; each prints ratios against a named competitor or limit
+  bench face     Measure what can be felt of the terminal face against its limits
   bench mcp      Run the MCP server beside the reference file server on Node, which is installed
   bench agent    Run us in the benchmark of agents that HANZO_BENCH_DIR names, or say how
   soak           Run the tests with their loops at full size (`test` runs 1/20 of them)
@@ -64,6 +66,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["requirements"] => requirements::check(),
         ["bench"] => bench(&[]),
         ["bench", "agent"] => agent_bench::run(),
+        ["bench", "face"] => face::bench(),
         ["bench", "mcp"] => mcp::bench(),
         ["bench", name] => bench(&["--bench", name]),
         ["soak"] => soak(),

@@ -13,6 +13,7 @@ pub mod config;
 pub mod container;
 pub mod jail;
 pub mod macos;
+pub mod memory;
 #[cfg(unix)]
 pub mod paths;
 pub mod protected;

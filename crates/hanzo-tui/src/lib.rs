@@ -2,8 +2,7 @@
 //!
 //! * [`edit`]: the composer's editing core: text, keys in, effects out, no drawing and no clock.
 //! * [`app`]: the face's state. What happened goes in, what is to be done comes out; what it looks like is a function of it.
-//! * [`composer`], [`dialog`], [`keymap`]: what the state is made of. [`transcript`], [`theme`], [`look`], [`text`]: how it is
-//!   shown.
+//! * [`composer`], [`dialog`], [`keymap`]: what the state is made of. [`transcript`], [`theme`], [`text`]: how it is shown.
 //! * [`terminal`]: the inline viewport above which the terminal keeps its own scrollback.
 //! * [`mod@run`]: the loop that joins them on a real terminal. [`host`]: what it needs of the machine.
 #![forbid(unsafe_code)]
@@ -14,7 +13,6 @@ pub mod dialog;
 pub mod edit;
 pub mod host;
 pub mod keymap;
-pub mod look;
 pub mod run;
 mod status;
 pub mod terminal;

@@ -30,6 +30,9 @@ const HOST_ANSWERS: usize = 64;
 /// How often what the engine says is drawn at most. What the user types is drawn at once.
 const PACE: Duration = Duration::from_millis(25);
 
+/// How long the engine may take for what it is told at the end.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// How many lines are written at once. Between two lots the keys have their turn, however much there is to write.
 const LINES_AT_ONCE: usize = 1_000;
 
@@ -93,7 +96,12 @@ pub async fn run(
         face.write(b"\x1b]11;?\x1b\\")?;
     }
     face.carry_out(commands)?;
-    face.watch(from_host, stop).await?;
+    let ended = face.watch(from_host, stop).await;
+    if let Some(request) = face.app.closing() {
+        // The process is about to end; an engine that does not answer must not hold it up.
+        let _ = tokio::time::timeout(GOODBYE, client.call(request)).await;
+    }
+    ended?;
     face.end()
 }
 
@@ -227,11 +235,14 @@ impl Face<'_> {
         if self.terminal.modes.extent == Extent::Whole {
             self.pages.push(self.backlog.drain(..).collect(), width);
             let view = self.pages.view(self.app.view(), width, height);
-            return self.screen.draw(&[], &view);
+            self.screen.draw(&[], &view)?;
+        } else {
+            let count = self.backlog.len().min(LINES_AT_ONCE);
+            let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
+            self.screen.draw(&lines, &self.app.view())?;
         }
-        let count = self.backlog.len().min(LINES_AT_ONCE);
-        let lines: Vec<Line<'static>> = self.backlog.drain(..count).collect();
-        self.screen.draw(&lines, &self.app.view())
+        self.app.drawn(self.began.elapsed());
+        Ok(())
     }
 
     /// Draws all there is and hears the terminal's last answers.

@@ -6,8 +6,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::Figures;
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
 
 /// The line.
 pub(crate) fn line(
@@ -16,44 +16,44 @@ pub(crate) fn line(
     keys: Option<&str>,
     hint: &str,
     width: usize,
-    look: &Look,
+    theme: &Theme,
 ) -> Line<'static> {
     let is_hinting = !hint.is_empty();
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(keys) = keys {
-        parts.push((keys.to_owned(), look.strong));
+        parts.push((keys.to_owned(), theme.strong));
     }
     // How much the agent may do by itself comes first: it must be in sight at any width.
     parts.push(match (thread.mode, thread.posture) {
-        (Mode::Plan, _) => ("plan".to_owned(), look.accent),
-        (Mode::Goal, _) => ("goal".to_owned(), look.accent),
+        (Mode::Plan, _) => ("plan".to_owned(), theme.accent),
+        (Mode::Goal, _) => ("goal".to_owned(), theme.accent),
         (Mode::Normal, Posture::Ask) => ("ask".to_owned(), Style::new()),
-        (Mode::Normal, Posture::Auto) => ("auto".to_owned(), look.warn),
-        (Mode::Normal, Posture::Yolo) => ("yolo".to_owned(), look.bad),
+        (Mode::Normal, Posture::Auto) => ("auto".to_owned(), theme.warn),
+        (Mode::Normal, Posture::Yolo) => ("yolo".to_owned(), theme.bad),
     });
-    parts.push((text::one_line(&thread.model), look.dim));
+    parts.push((text::one_line(&thread.model), theme.dim));
     if let Some((used, window)) = figures.context {
         let words = match window.filter(|window| *window > 0) {
             Some(window) => format!("context {} %", used.saturating_mul(100) / window),
             None => format!("context {}", tokens(used)),
         };
         let full = window.is_some_and(|window| used.saturating_mul(10) > window.saturating_mul(8));
-        parts.push((words, if full { look.warn } else { look.dim }));
+        parts.push((words, if full { theme.warn } else { theme.dim }));
     }
     if let Some(cost) = figures.cost {
-        parts.push((cost.to_string(), look.dim));
+        parts.push((cost.to_string(), theme.dim));
     }
     if let Some(ratio) = figures.usage.cache_hit_ratio() {
-        parts.push((format!("cache {:.0} %", ratio * 100.0), look.dim));
+        parts.push((format!("cache {:.0} %", ratio * 100.0), theme.dim));
     }
     if let Some(sandbox) = &figures.sandbox {
-        let style = if sandbox == "off" { look.warn } else { look.dim };
+        let style = if sandbox == "off" { theme.warn } else { theme.dim };
         parts.push((format!("sandbox {sandbox}"), style));
     }
     if let Some(branch) = &figures.branch {
-        parts.push((text::one_line(branch), look.dim));
+        parts.push((text::one_line(branch), theme.dim));
     }
-    let mut spans = vec![lead(look)];
+    let mut spans = vec![lead(theme)];
     let mut used = text::width(&spans[0].content);
     for (index, (words, style)) in parts.into_iter().enumerate() {
         let between = if index == 0 { "" } else { " · " };
@@ -62,38 +62,44 @@ pub(crate) fn line(
             break;
         }
         used += more;
-        spans.push(Span::styled(between, look.dim));
+        spans.push(Span::styled(between, theme.dim));
         spans.push(Span::styled(words, style));
     }
     // The hint goes to the right where there is room for all of it.
     let hint = [hint, "? keys"].into_iter().find(|hint| used + text::width(hint) + 8 <= width);
-    ruled(spans, used, hint.filter(|_| is_hinting).unwrap_or_default(), width, look)
+    ruled(spans, used, hint.filter(|_| is_hinting).unwrap_or_default(), width, theme)
 }
 
 /// The line when there is something to say in passing instead.
-pub(crate) fn said(words: &str, style: Style, width: usize, look: &Look) -> Line<'static> {
-    let lead = lead(look);
+pub(crate) fn said(words: &str, style: Style, width: usize, theme: &Theme) -> Line<'static> {
+    let lead = lead(theme);
     let words = text::clip(words, width.saturating_sub(text::width(&lead.content)));
     let used = text::width(&lead.content) + text::width(&words);
-    ruled(vec![lead, Span::styled(words, style)], used, "", width, look)
+    ruled(vec![lead, Span::styled(words, style)], used, "", width, theme)
 }
 
-fn lead(look: &Look) -> Span<'static> {
-    if look.shapes { Span::styled("── ", look.dim) } else { Span::raw("") }
+fn lead(theme: &Theme) -> Span<'static> {
+    if theme.shapes() { Span::styled("── ", theme.dim) } else { Span::raw("") }
 }
 
 /// The rest of the line, with `hint` near its end.
-fn ruled(mut spans: Vec<Span<'static>>, used: usize, hint: &str, width: usize, look: &Look) -> Line<'static> {
+fn ruled(
+    mut spans: Vec<Span<'static>>,
+    used: usize,
+    hint: &str,
+    width: usize,
+    theme: &Theme,
+) -> Line<'static> {
     let left = width.saturating_sub(used);
-    let fill = if look.shapes { "─" } else { " " };
+    let fill = if theme.shapes() { "─" } else { " " };
     if !hint.is_empty() {
         // A blank and a dash on either side, and what is left between.
         let gap = left.saturating_sub(text::width(hint) + 5);
-        spans.push(Span::styled(format!(" {} ", fill.repeat(gap)), look.dim));
-        spans.push(Span::styled(hint.to_owned(), look.dim));
-        spans.push(Span::styled(if look.shapes { " ──" } else { "" }, look.dim));
-    } else if look.shapes && left > 1 {
-        spans.push(Span::styled(format!(" {}", fill.repeat(left - 1)), look.dim));
+        spans.push(Span::styled(format!(" {} ", fill.repeat(gap)), theme.dim));
+        spans.push(Span::styled(hint.to_owned(), theme.dim));
+        spans.push(Span::styled(if theme.shapes() { " ──" } else { "" }, theme.dim));
+    } else if theme.shapes() && left > 1 {
+        spans.push(Span::styled(format!(" {}", fill.repeat(left - 1)), theme.dim));
     }
     Line::from(spans)
 }

@@ -170,6 +170,12 @@ fn starts_word(letters: &[char], at: usize) -> bool {
     !before.is_alphanumeric() || (before.is_lowercase() && letters[at].is_uppercase())
 }
 
+/// The first of some ways to say something that fits; where none does, as much of the last one as does.
+pub fn fitting(ways: &[&str], most: usize) -> String {
+    let fits = ways.iter().find(|way| width(way) <= most);
+    fits.map_or_else(|| clip(ways.last().copied().unwrap_or_default(), most), |way| (*way).to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

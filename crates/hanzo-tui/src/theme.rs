@@ -1,10 +1,8 @@
-//! Themes: which style each part of the transcript has. The terminal's own sixteen colours, so that the user's palette decides
+//! Themes: which style each part of the face has. The terminal's own sixteen colours, so that the user's palette decides
 //! how they look; fixed colours only in highlighted code, where the background is known.
 
 use hanzo_md_render::Theme as MarkdownTheme;
 use ratatui::style::{Color, Modifier, Style};
-
-use crate::look::Look;
 
 /// How states and structure are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -53,7 +51,7 @@ impl Background {
     }
 }
 
-/// The styles of the transcript.
+/// The styles of the transcript and of everything around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
     /// What the user calls it by.
@@ -201,17 +199,9 @@ impl Theme {
         Theme { marks: Marks::Words, ..self }
     }
 
-    /// The styles the rest of the face draws with.
-    pub fn look(&self) -> Look {
-        Look {
-            dim: self.dim,
-            accent: self.accent,
-            strong: self.strong,
-            good: self.good,
-            bad: self.bad,
-            warn: self.warn,
-            shapes: self.marks == Marks::Shapes,
-        }
+    /// Whether shapes may be drawn; a screen reader is given words.
+    pub fn shapes(&self) -> bool {
+        self.marks == Marks::Shapes
     }
 }
 
@@ -250,8 +240,7 @@ mod tests {
             ];
             assert!(styles.iter().all(|style| style.fg.is_none() && style.bg.is_none()), "{}", theme.name);
         }
-        assert_eq!(Theme::words().look(), Look::plain().in_words());
-        assert_eq!(Theme::ansi().look(), Look::ansi());
+        assert!(Theme::plain().shapes() && !Theme::words().shapes());
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use hanzo_protocol::item::{ToolCallItem, ToolCallStatus};
-use hanzo_protocol::tool::ToolResult;
-use serde_json::Value;
+use hanzo_tui::transcript::{duration, exit_code, shown, subject};
 
 use crate::output::printable;
 
@@ -73,10 +72,14 @@ impl Cards {
 
     /// A finished call in one line.
     pub fn line(&self, call: &ToolCallItem) -> String {
-        let subject = subject(&call.arguments);
+        let subject = short(&subject(&call.arguments), SUBJECT);
         let time = call.duration_ms.map(duration).unwrap_or_default();
         let end = match call.status {
-            ToolCallStatus::Completed => self.paint.dim(&time).into_owned(),
+            ToolCallStatus::Completed => {
+                let code = call.result.as_ref().and_then(exit_code).filter(|code| *code != 0);
+                let code = code.map(|code| format!("{} ", self.paint.red(&format!("exit code {code}"))));
+                format!("{}{}", code.unwrap_or_default(), self.paint.dim(&time))
+            }
             ToolCallStatus::Failed => {
                 let why = call.result.as_ref().and_then(|result| result.error.as_deref()).unwrap_or("failed");
                 format!("{} {}", self.paint.dim(&time), self.paint.red(&short(why, SUBJECT)))
@@ -115,55 +118,6 @@ impl Cards {
     }
 }
 
-/// What a person wants to see of a result: the text in it, without what is only there for programs and models.
-fn shown(result: &ToolResult) -> String {
-    let data = result.envelope.as_ref().map(|envelope| &envelope["data"]);
-    let Some(data) = data.and_then(Value::as_object) else { return result.output.clone() };
-    let mut parts: Vec<String> = Vec::new();
-    for name in ["text", "diff", "stdout", "stderr"] {
-        let text = data.get(name).and_then(Value::as_str).unwrap_or_default().trim_end();
-        if !text.is_empty() {
-            parts.push(text.to_owned());
-        }
-    }
-    for found in data.get("matches").and_then(Value::as_array).into_iter().flatten() {
-        let file = found["uri"].as_str().and_then(|uri| uri.rsplit('/').next()).unwrap_or_default();
-        let line = found["range"]["start"]["line"].as_u64().map_or(0, |line| line + 1);
-        parts.push(format!("{file}:{line}: {}", found["text"].as_str().unwrap_or_default()));
-    }
-    if let Some(code) = data.get("exit_code").and_then(Value::as_i64).filter(|code| *code != 0) {
-        parts.push(format!("exit code {code}"));
-    }
-    let known = ["text", "diff", "stdout", "matches"].iter().any(|name| data.contains_key(*name));
-    if known { parts.join("\n") } else { result.output.clone() }
-}
-
-/// What a call is about, from its arguments: a command, a file, a query.
-fn subject(arguments: &str) -> String {
-    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return String::new() };
-    let words = |value: &Value| match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Array(list) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            (!words.is_empty()).then(|| words.join(" "))
-        }
-        _ => None,
-    };
-    let telling =
-        ["command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name"];
-    let found = telling.iter().find_map(|name| words(arguments.get(*name)?));
-    let found = found.or_else(|| patched(&arguments)).unwrap_or_default();
-    let text = found.lines().next().unwrap_or_default();
-    short(text.strip_prefix("file://").unwrap_or(text), SUBJECT)
-}
-
-/// The file a patch is about.
-fn patched(arguments: &serde_json::Map<String, Value>) -> Option<String> {
-    let patch = arguments.get("patch")?.as_str()?;
-    let marks = ["+++ b/", "*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ "];
-    patch.lines().find_map(|line| marks.iter().find_map(|mark| Some(line.strip_prefix(mark)?.to_owned())))
-}
-
 /// At most `most` characters of a text that is safe to print.
 fn short(text: &str, most: usize) -> String {
     let text = printable(text);
@@ -174,20 +128,10 @@ fn short(text: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A duration in the unit people think in.
-pub fn duration(milliseconds: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
-    let seconds = milliseconds as f64 / 1000.0;
-    match milliseconds {
-        0..1000 => format!("{milliseconds} ms"),
-        1000..60_000 => format!("{seconds:.1} s"),
-        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hanzo_protocol::ids::{ToolCallId, TraceId};
+    use hanzo_protocol::tool::ToolResult;
     use serde_json::json;
 
     use super::*;
@@ -216,7 +160,7 @@ mod tests {
             ToolCallStatus::Completed,
             ToolResult::success(""),
         );
-        assert_eq!(cards.line(&ran), "proc.exec  make  1.2 s");
+        assert_eq!(cards.line(&ran), "proc.exec  make test  1.2 s");
         let refused = call(
             "fs.write",
             r#"{"path":"/etc/x"}"#,
@@ -243,24 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_card_shows_the_text_and_leaves_the_rest_to_programs() {
-        let data = json!({"proc_id": "p", "exit_code": 3, "stdout": "out\n", "stderr": "err\n"});
-        let result =
-            ToolResult { envelope: Some(json!({"ok": true, "data": data})), ..ToolResult::success("long") };
-        assert_eq!(shown(&result), "out\nerr\nexit code 3");
-        let range = json!({"start": {"line": 2, "col": 0}});
-        let data = json!({"matches": [{"uri": "file:///w/a.rs", "range": range, "text": "fn a"}]});
+    fn a_card_says_what_was_printed_and_how_it_ended() {
+        let data = json!({"exit_code": 3, "stdout": "out\n", "stderr": "err\n"});
         let result = ToolResult { envelope: Some(json!({"data": data})), ..ToolResult::success("long") };
-        assert_eq!(shown(&result), "a.rs:3: fn a");
-        let other = ToolResult {
-            envelope: Some(json!({"data": {"entries": []}})),
-            ..ToolResult::success("as it is")
-        };
-        assert_eq!(shown(&other), "as it is");
-    }
-
-    #[test]
-    fn durations_are_read_at_a_glance() {
-        assert_eq!([5, 1500, 125_000].map(duration), ["5 ms", "1.5 s", "2 min 5 s"]);
+        let ran = call("proc.exec", r#"{"command":"make"}"#, ToolCallStatus::Completed, result);
+        let card = Cards::new(Paint::Plain).card(&ran);
+        assert_eq!(card, ["proc.exec  make  exit code 3 1.2 s", "  │ out", "  │ err"]);
     }
 }

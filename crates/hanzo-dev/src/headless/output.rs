@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::Init;
-use super::cards::{Cards, Paint, duration};
+use super::cards::{Cards, Paint};
 use super::result::{RunResult, Tokens};
 use crate::cli::OutputFormat;
 use crate::exit::Failure;
@@ -218,7 +218,7 @@ fn totals(result: &RunResult) -> String {
     if let Some(cost) = result.total_cost_usd {
         parts.push(super::cost(cost.max(0.0)).to_string());
     }
-    parts.push(duration(result.duration_ms));
+    parts.push(hanzo_tui::transcript::duration(result.duration_ms));
     parts.join(" · ")
 }
 

@@ -32,7 +32,7 @@ pub enum ModelNeed {
 }
 
 /// What to do without a model.
-pub const NO_MODEL: &str = "no model is configured, and the environment has no key of a vendor we know\n\nhint: set a key such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, or start a local model server, and run `hanzo-dev setup`; `hanzo-dev demo` needs no model";
+pub const NO_MODEL: &str = "no model is configured, and the environment has no key of a vendor we know\n\nhint: one of these\n  - set the key of a vendor, such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, and start again\n  - start a model server on this machine, such as Ollama, and run `hanzo-dev setup`\n  - run `hanzo-dev demo`, which needs no model and shows what happens";
 
 /// The models that can be asked; a recording, when there is one, is asked instead of any of them.
 pub struct Catalogue {

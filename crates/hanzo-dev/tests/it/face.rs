@@ -129,6 +129,11 @@ impl Tmux {
         panic!("waited for {what}:\n{screen}");
     }
 
+    /// Waits for a dialog that takes keys: one that opened by itself does so a moment after it can be seen.
+    pub fn wait_for_dialog(&self, text: &str) {
+        self.wait_until(text, |screen| screen.contains(text) && !screen.contains("stop typing"));
+    }
+
     /// Waits until the agent rests.
     pub fn wait_for_rest(&self) {
         self.wait_until("rest", |screen| screen.contains("what shall be done?"));

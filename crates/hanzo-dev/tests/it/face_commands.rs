@@ -59,7 +59,7 @@ fn git_commands_act_on_a_real_repository_without_asking() {
     // The model writes the message, the user accepts it.
     world.write("project/greeting.txt", "hello, world\n").write("project/untracked.txt", "mine\n");
     tmux.type_line("/commit");
-    tmux.wait_for("Commit?");
+    tmux.wait_for_dialog("Commit?");
     tmux.wait_for("feat(greeting): greet the world");
     tmux.key("Enter");
     tmux.wait_for_line("[greet ");
@@ -91,7 +91,7 @@ fn git_commands_act_on_a_real_repository_without_asking() {
     assert_eq!(git(&beside, &["branch", "--show-current"]).trim(), "try");
 
     tmux.type_line("/commit-push-pr");
-    tmux.wait_for("Commit?");
+    tmux.wait_for_dialog("Commit?");
     tmux.wait_for("then push and open a pull request");
     tmux.key("Enter");
     tmux.wait_for_line("https://example.org/pull/1");

@@ -5,7 +5,7 @@ use hanzo_testkit::scripted::{Reply, Server};
 use crate::face::{Tmux, world};
 use crate::support::World;
 
-fn programs(world: &World, scripts: &[(&str, &str)]) -> String {
+pub fn programs(world: &World, scripts: &[(&str, &str)]) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     for (name, script) in scripts {
         world.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));

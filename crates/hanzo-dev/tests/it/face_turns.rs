@@ -11,9 +11,7 @@ fn shell(command: &str) -> Reply {
 
 /// Waits for a request for consent that takes keys.
 fn wait_for_consent(tmux: &Tmux) {
-    tmux.wait_until("a request for consent", |screen| {
-        screen.contains("Allow this?") && !screen.contains("stop typing")
-    });
+    tmux.wait_for_dialog("Allow this?");
 }
 
 #[cfg(target_os = "linux")]
@@ -109,6 +107,8 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     let world = world(&server);
     let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
     tmux.wait_for("── ask · ");
+    // Nothing of the first screen, drawn before there was a thread, is left above.
+    assert!(!tmux.everything().contains("opening…"), "{}", tmux.everything());
     tmux.key("BTab");
     tmux.wait_for("what no rule speaks of is allowed");
     tmux.key("BTab");
@@ -116,11 +116,16 @@ fn an_approved_plan_is_carried_out_without_asking_and_then_the_window_is_closed(
     tmux.wait_for("── plan · ");
     tmux.type_line("make a file");
     tmux.wait_for("Carry out this plan?");
-    tmux.wait_for("❯ Keep planning");
+    tmux.wait_for_dialog("❯ Keep planning");
+    assert!(
+        tmux.screen().contains("what no rule speaks of is allowed until this turn ends"),
+        "{}",
+        tmux.screen()
+    );
     assert!(!world.workspace().join("made.txt").exists(), "plan mode changes nothing");
     tmux.key("Down");
     tmux.key("Down");
-    tmux.wait_for("❯ Carry it out, allowing its calls");
+    tmux.wait_for("❯ Carry it out with posture auto");
     tmux.key("Enter");
     tmux.wait_for("It is carried out.");
     assert!(world.workspace().join("made.txt").exists());
@@ -215,4 +220,29 @@ fn what_waits_is_changed_and_what_steers_is_read_in_the_turn() {
     let all: Vec<String> = server.requests().iter().map(|request| request.json().to_string()).collect();
     assert!(all[1].contains("and mind this") && !all[1].contains("second in the queue"), "{all:#?}");
     assert!(all[2].contains("second in the queue") && !all[2].contains("first in the queue"), "{all:#?}");
+}
+
+#[test]
+fn leaving_in_the_middle_of_a_plan_takes_back_what_was_granted_for_it() {
+    let server = Server::start([Reply::text("1. Wait"), shell("sleep 30")]);
+    let world = world(&server);
+    {
+        let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
+        tmux.wait_for("── ask · ");
+        tmux.key("BTab");
+        tmux.key("BTab");
+        tmux.wait_for("the agent looks and plans");
+        tmux.type_line("plan it");
+        tmux.wait_for_dialog("❯ Keep planning");
+        tmux.key("Down");
+        tmux.key("Down");
+        tmux.wait_for("❯ Carry it out with posture auto");
+        tmux.key("Enter");
+        tmux.wait_for("○ proc.exec sleep 30");
+        tmux.wait_for("── auto · ");
+        tmux.key("C-d");
+        tmux.wait_for("ended");
+    }
+    let Some(tmux) = Tmux::start(&world, 100, 30, "--continue") else { return };
+    tmux.wait_for("── ask · ");
 }

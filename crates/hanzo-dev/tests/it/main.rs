@@ -8,6 +8,8 @@ mod engine_commands;
 mod face;
 mod face_commands;
 mod face_composer;
+#[cfg(target_os = "linux")]
+mod face_terminal;
 mod face_turns;
 #[cfg(target_os = "linux")]
 mod felt;

@@ -25,8 +25,18 @@ pub struct Pty {
 impl Pty {
     /// Starts the program on a terminal that answers where its cursor is: always in the last column.
     pub fn start(world: &World, width: u16, height: u16, arguments: &[&str]) -> Self {
+        Self::start_with(world, (width, height), &[], arguments)
+    }
+
+    /// The same with more variables.
+    pub fn start_with(
+        world: &World,
+        (width, height): (u16, u16),
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Self {
         let mut asked: Vec<u8> = Vec::new();
-        Self::with(world, width, height, arguments, move |bytes, master| {
+        Self::with(world, (width, height), variables, arguments, move |bytes, master| {
             asked.extend_from_slice(bytes);
             let count = asked.windows(WHERE.len()).filter(|window| *window == WHERE).count();
             let rest = asked.len().saturating_sub(WHERE.len() - 1);
@@ -40,8 +50,8 @@ impl Pty {
     /// Starts the program; everything it writes goes through `terminal`, which may answer.
     pub fn with(
         world: &World,
-        width: u16,
-        height: u16,
+        (width, height): (u16, u16),
+        variables: &[(&str, &str)],
         arguments: &[&str],
         mut terminal: impl FnMut(&[u8], &File) + Send + 'static,
     ) -> Self {
@@ -57,7 +67,8 @@ impl Pty {
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(plain.get_program()).args(plain.get_args());
         command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8").current_dir(world.workspace());
+        command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        command.envs(variables.iter().copied()).current_dir(world.workspace());
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         drop(slave);
         let master = Arc::new(File::from(master));

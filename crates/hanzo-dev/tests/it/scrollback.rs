@@ -116,7 +116,7 @@ impl Xterm {
         });
         let writes = Arc::clone(&commands);
         let mut answered = Some(answered);
-        let pty = Pty::with(world, width, height, &[], move |bytes, master| {
+        let pty = Pty::with(world, (width, height), &[], &[], move |bytes, master| {
             if let Some(answered) = answered.take() {
                 // The answers have a thread of their own: they come when they come.
                 let master = master.try_clone().unwrap();

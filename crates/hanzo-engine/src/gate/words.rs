@@ -206,7 +206,11 @@ fn reason(reach: &Reach, ruling: &Ruling, taint: Option<Taint>, evidence: Option
     }
     match (explanation.basis, ruling.edge) {
         _ if ruling.nature == Nature::Renewed => {}
-        _ if ruling.nature == Nature::Plan => reasons.push("This is for you to decide".to_owned()),
+        _ if ruling.nature == Nature::Plan => reasons.push(
+            "This is for you to decide. A yes ends plan mode, and until this turn ends its calls run without being asked \
+             about; what a rule denies, what leaves the sandbox and further plans still stop"
+                .to_owned(),
+        ),
         _ if ruling.nature == Nature::Memory => {
             reasons.push("What is remembered is approved each time".to_owned());
         }

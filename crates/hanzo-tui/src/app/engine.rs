@@ -2,11 +2,11 @@
 
 use hanzo_protocol::engine::{CommandOutcome, EngineError, Mode, Posture, Response};
 use hanzo_protocol::event::{Event as Notification, EventContent};
-use hanzo_protocol::item::{Approval, Item, ItemContent, NoticeLevel, TurnEnd, TurnSummary};
+use hanzo_protocol::item::{Approval, Item, ItemContent, NoticeLevel, ToolCallStatus, TurnEnd, TurnSummary};
 use hanzo_protocol::tool::ToolResult;
 use serde_json::Value;
 
-use super::{App, Asked, Choice, Command, Dialog, TYPING, Turn};
+use super::{App, Asked, Choice, Command, Dialog, Turn};
 use crate::composer::Prompt;
 use crate::dialog::{ApprovalDialog, Entry, Picker, QuestionDialog};
 use crate::text;
@@ -27,9 +27,10 @@ impl App {
                     return;
                 }
                 let is = |dialog: &Dialog| matches!(dialog, Dialog::Approval(d) if d.approval.approval_id == approval_id);
-                let before = self.dialogs.len();
-                self.dialogs.retain(|dialog| !is(dialog));
-                if self.dialogs.len() < before {
+                let asked = self.dialogs.iter().position(is).and_then(|at| self.dialogs.remove(at));
+                if let Some(Dialog::Approval(asked)) = asked {
+                    self.live.set_status(asked.approval.item_id, ToolCallStatus::Pending);
+                    self.uncovered();
                     let what = if allowed { "allowed" } else { "refused" };
                     self.tell(NoticeLevel::Info, &format!("This was {what} through {by}"));
                 }
@@ -120,30 +121,21 @@ impl App {
             self.respond(approval.approval_id, once, commands);
             return;
         }
+        self.live.set_status(approval.item_id, ToolCallStatus::AwaitingApproval);
         let arguments = self.live.arguments(approval.item_id).map(str::to_owned);
         let dialog = ApprovalDialog::new(approval, arguments, self.setup.input);
         self.open(Dialog::Approval(Box::new(dialog)), commands);
     }
 
-    /// Opens a dialog the engine asks for. A list the user had open waits behind it.
+    /// Opens a dialog the engine asks for.
     fn open(&mut self, dialog: Dialog, commands: &mut Vec<Command>) {
-        let typing = self.last_key.is_some_and(|last| self.now.saturating_sub(last) < TYPING);
-        let at = self
-            .dialogs
-            .iter()
-            .position(|dialog| matches!(dialog, Dialog::Pick(_)))
-            .unwrap_or(self.dialogs.len());
-        if at == 0 {
-            self.guarded = typing;
-            self.menu = None;
-        }
         let what = match &dialog {
             Dialog::Approval(dialog) => {
                 format!("consent is needed: {}", text::one_line(&dialog.approval.summary))
             }
             _ => "the agent asks something".to_owned(),
         };
-        self.dialogs.insert(at, dialog);
+        self.open_unasked(dialog);
         self.call_user(&what, commands);
     }
 
@@ -216,11 +208,12 @@ impl App {
             }
         }
         // Whoever asked is gone.
+        let before = self.dialogs.len();
         self.dialogs.retain(|dialog| matches!(dialog, Dialog::Pick(_)));
-        self.guarded = false;
-        if let Some(posture) = self.window.take() {
-            self.configure(None, Some(posture), commands);
+        if self.dialogs.len() < before {
+            self.uncovered();
         }
+        self.close_window(commands);
         if let Some(id) = self.thread_id() {
             commands.push(Command::LookAround(id));
         }
@@ -228,18 +221,33 @@ impl App {
 
     /// The plan is made: whether to carry it out.
     fn ask_plan(&mut self) {
+        let posture = self.thread.as_ref().map(|thread| thread.posture).unwrap_or_default();
         let entry =
             |label: &str, detail: &str, value| Entry { label: label.into(), detail: detail.into(), value };
-        let entries = vec![
+        let as_now = match posture {
+            Posture::Ask => "what no rule speaks of is asked",
+            Posture::Auto => "with posture auto, as now: what no rule speaks of is allowed",
+            Posture::Yolo => "with posture yolo, as now: only deny rules hold",
+        };
+        let mut notes = Vec::new();
+        let mut entries = vec![
             entry("Keep planning", "say what should be different", Choice::Nothing),
-            entry("Carry it out", "asking as the rules say", Choice::Carry(Posture::Ask)),
-            entry(
-                "Carry it out, allowing its calls",
-                "until it is done; deny rules hold",
-                Choice::Carry(Posture::Auto),
-            ),
+            entry("Carry it out", as_now, Choice::Carry(Posture::Ask)),
         ];
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Carry out this plan?", entries)));
+        if posture == Posture::Ask {
+            entries.push(entry(
+                "Carry it out with posture auto",
+                "until this turn ends",
+                Choice::Carry(Posture::Auto),
+            ));
+            // What is granted is never cut, so it stands where it can be wrapped.
+            notes.push(
+                "With posture auto, what no rule speaks of is allowed until this turn ends; ask and deny rules hold."
+                    .to_owned(),
+            );
+        }
+        let list = Picker::new("Carry out this plan?", entries).with_notes(notes);
+        self.open_unasked(Dialog::Pick(list));
     }
 
     pub(super) fn answered(

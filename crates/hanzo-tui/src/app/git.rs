@@ -176,7 +176,7 @@ impl App {
             entry("Never mind", "what is staged stays staged", Choice::Nothing),
         ];
         let notes = message.lines().map(str::to_owned).collect();
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Commit?", entries).with_notes(notes)));
+        self.open_unasked(Dialog::Pick(Picker::new("Commit?", entries).with_notes(notes)));
     }
 
     pub(super) fn commit_now(&mut self, commands: &mut Vec<Command>) {

@@ -1,16 +1,15 @@
 //! What keys do.
 
-use std::time::Duration;
-
 use hanzo_protocol::engine::{
     ApprovalAnswer, ApprovalRespond, Mode, Posture, QuestionRespond, Request, ThreadAt, ToolCallRequest,
     TurnStart,
 };
-use hanzo_protocol::item::NoticeLevel;
+use hanzo_protocol::item::{NoticeLevel, ToolCallStatus};
 use serde_json::json;
 
 use super::menu::Taken;
-use super::{App, Armed, Asked, Choice, Command, Dialog, Follow, TWICE, TYPING};
+use super::pause::Strays;
+use super::{App, Armed, Asked, Choice, Command, Dialog, Follow, TWICE};
 use crate::composer::Prompt;
 use crate::dialog::{Entry, Picker, Reply};
 use crate::edit::{HistoryStep, InputMode, Key, KeyCode, Mode as EditMode, Outcome};
@@ -23,9 +22,8 @@ impl App {
     pub(super) fn input(&mut self, input: Input, commands: &mut Vec<Command>) {
         match input {
             Input::Key(key) => {
-                let since = self.last_key.map_or(Duration::MAX, |last| self.now.saturating_sub(last));
                 self.last_key = Some(self.now);
-                self.key(key, since, commands);
+                self.key(key, commands);
             }
             Input::Paste(text) => self.pasted(&text, commands),
             Input::Resize(width, height) => self.size = (usize::from(width), usize::from(height)),
@@ -37,15 +35,38 @@ impl App {
             }
             // The wheel moves in whatever is open, as the arrow keys do.
             Input::Wheel(by) if self.has_dialog() => {
-                let code = if by < 0 { KeyCode::Up } else { KeyCode::Down };
-                self.key(Key::new(code), Duration::MAX, commands);
+                let key = Key::new(if by < 0 { KeyCode::Up } else { KeyCode::Down });
+                if self.dialogs.is_empty() {
+                    self.key(key, commands);
+                } else {
+                    self.dialog_key(key, commands);
+                }
             }
-            Input::Wheel(_) | Input::Click { .. } | Input::Position(..) => {}
+            Input::Click { row, .. } => self.clicked(usize::from(row), commands),
+            Input::Wheel(_) | Input::Position(..) => {}
+        }
+    }
+
+    /// A click chooses an entry, a second one takes it: one that went astray answers nothing.
+    fn clicked(&mut self, row: usize, commands: &mut Vec<Command>) {
+        let Some(index) = self.entry_at(row) else { return };
+        let again = match self.dialogs.front_mut() {
+            Some(Dialog::Approval(dialog)) => dialog.select(index),
+            Some(Dialog::Question(dialog)) => dialog.select(index),
+            Some(Dialog::Pick(picker)) => picker.select(index),
+            None => self.menu.as_mut().is_some_and(|menu| menu.select(index)),
+        };
+        if again {
+            self.key(Key::new(KeyCode::Enter), commands);
         }
     }
 
     fn pasted(&mut self, text: &str, commands: &mut Vec<Command>) {
-        match self.dialogs.front_mut().filter(|_| !self.guarded) {
+        let strays = self.strays();
+        if strays == Some(Strays::Nowhere) {
+            return;
+        }
+        match self.dialogs.front_mut().filter(|_| strays.is_none()) {
             Some(Dialog::Approval(dialog)) => dialog.paste(text),
             Some(Dialog::Question(dialog)) => dialog.paste(text),
             Some(Dialog::Pick(picker)) => picker.paste(text),
@@ -64,7 +85,7 @@ impl App {
         }
     }
 
-    fn key(&mut self, key: Key, since: Duration, commands: &mut Vec<Command>) {
+    fn key(&mut self, key: Key, commands: &mut Vec<Command>) {
         let action = match self.setup.keymap.binding(self.chord.take(), key) {
             Binding::Action(action) => Some(action),
             Binding::Begun if self.dialogs.is_empty() && self.is_writing() => {
@@ -80,11 +101,16 @@ impl App {
             Some(Action::Cancel) => return self.cancel(commands),
             _ => {}
         }
-        if self.guarded && since > TYPING {
-            self.guarded = false;
-        }
-        if !self.dialogs.is_empty() && !self.guarded {
-            return self.dialog_key(key, commands);
+        if !self.dialogs.is_empty() {
+            match self.strays() {
+                None => return self.dialog_key(key, commands),
+                // To say no is never too early. In the middle of a word it may be for the vim keys.
+                Some(_) if key.code == KeyCode::Escape && !self.is_escape_of_vim() => {
+                    return self.dialog_key(key, commands);
+                }
+                Some(Strays::Nowhere) => return,
+                Some(Strays::Draft) => {}
+            }
         }
         if self.help {
             self.help = false;
@@ -103,7 +129,7 @@ impl App {
             return;
         }
         if key == Key::char('?') && self.composer.is_empty() && self.types() {
-            self.help = true;
+            self.show_help();
             return;
         }
         // `\` before Enter is a line break for terminals that cannot say Shift+Enter.
@@ -114,6 +140,17 @@ impl App {
         }
         let outcome = self.composer.key(key, self.now);
         self.outcome(outcome, commands);
+    }
+
+    /// Shows the keys: above the composer as long as nothing else is typed, or in the transcript where there is no room.
+    fn show_help(&mut self) {
+        let rows = self.help_rows(self.size.0.max(1));
+        if rows.len() + 3 < self.size.1 {
+            self.help = true;
+        } else {
+            let lines = self.live.say(rows);
+            self.out.extend(lines);
+        }
     }
 
     /// Whether keys write, or would if the vim keys were told so: in their other modes a key may be a command of theirs.
@@ -222,11 +259,16 @@ impl App {
         true
     }
 
-    /// Escape: the vim keys first, then the turn, then the draft or the past.
-    fn escape(&mut self, commands: &mut Vec<Command>) -> bool {
+    /// Whether Escape means something to the vim keys.
+    fn is_escape_of_vim(&self) -> bool {
         let editor = self.composer.editor();
         let vim = editor.settings().input == InputMode::Vim;
-        if vim && (editor.mode() != EditMode::Normal || !editor.pending_keys().is_empty()) {
+        vim && (editor.mode() != EditMode::Normal || !editor.pending_keys().is_empty())
+    }
+
+    /// Escape: the vim keys first, then the turn, then the draft or the past.
+    fn escape(&mut self, commands: &mut Vec<Command>) -> bool {
+        if self.is_escape_of_vim() {
             return false;
         }
         if self.is_busy() {
@@ -252,6 +294,7 @@ impl App {
             self.stop(commands);
         } else if matches!(self.dialogs.front(), Some(Dialog::Pick(_))) {
             self.dialogs.pop_front();
+            self.uncovered();
         } else if !self.composer.is_empty() {
             self.composer.clear_to_history();
             self.menu = None;
@@ -365,6 +408,9 @@ impl App {
             self.steering.push(prompt.typed.clone());
             commands.push(Command::Call(Asked::Steer(prompt), Request::TurnSteer(start)));
         } else {
+            // Whoever says something else has answered whether to carry out the plan.
+            let is_plan = |choice: &Choice| matches!(choice, Choice::Carry(_));
+            self.dialogs.retain(|dialog| !matches!(dialog, Dialog::Pick(list) if list.offers(is_plan)));
             self.turn = Some(super::Turn { began: self.now, stopping: false });
             commands.push(Command::Call(Asked::Say(prompt), Request::TurnStart(start)));
         }
@@ -392,8 +438,10 @@ impl App {
             Some(Dialog::Approval(dialog)) => {
                 // Stopping the turn is an answer too.
                 if let Reply::Done(answer) = dialog.key(key, now) {
-                    let approval_id = dialog.approval.approval_id;
+                    let (approval_id, item) = (dialog.approval.approval_id, dialog.approval.item_id);
                     self.dialogs.pop_front();
+                    self.live.set_status(item, ToolCallStatus::Pending);
+                    self.uncovered();
                     self.respond(approval_id, answer, commands);
                 }
             }
@@ -401,11 +449,13 @@ impl App {
                 Reply::Done(text) => {
                     let question_id = dialog.question.question_id;
                     self.dialogs.pop_front();
+                    self.uncovered();
                     let respond = QuestionRespond { question_id, text };
                     commands.push(Command::Call(Asked::Answered, Request::QuestionRespond(respond)));
                 }
                 Reply::Closed => {
                     self.dialogs.pop_front();
+                    self.uncovered();
                     self.stop(commands);
                 }
                 Reply::Stay | Reply::Ignored => {}
@@ -413,10 +463,12 @@ impl App {
             Some(Dialog::Pick(picker)) => match picker.key(key) {
                 Reply::Done(choice) => {
                     self.dialogs.pop_front();
+                    self.uncovered();
                     self.chosen(choice, commands);
                 }
                 Reply::Closed => {
                     self.dialogs.pop_front();
+                    self.uncovered();
                     if self.thread.is_none() && !self.opening {
                         self.start_new(commands);
                     }

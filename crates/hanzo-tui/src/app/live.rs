@@ -6,7 +6,7 @@ use hanzo_protocol::item::{Item, ItemContent, ToolCallStatus};
 use ratatui::text::Line;
 
 use crate::text;
-use crate::transcript::{Detail, RenderContext, StreamingMessage, card_line, proposal, render_item};
+use crate::transcript::{Detail, RenderContext, StreamingMessage, card_line, render_item};
 
 /// How much of a running call's output is kept to be looked at.
 const KEPT_OUTPUT: usize = 4 * 1024;
@@ -55,6 +55,10 @@ impl Live {
         let first = self.items.first().is_some_and(|first| first.item.id == id);
         let Some(growing) = self.find(id) else { return Vec::new() };
         growing.length += delta.len();
+        if let ItemContent::ToolCall(call) = &mut growing.item.content {
+            // What prints runs; nothing else tells.
+            call.status = ToolCallStatus::Running;
+        }
         if !matches!(growing.item.content, ItemContent::AgentMessage { .. }) {
             growing.heard.push_str(delta);
             if growing.heard.len() > 2 * KEPT_OUTPUT
@@ -110,6 +114,13 @@ impl Live {
 
     fn find(&mut self, id: ItemId) -> Option<&mut Growing> {
         self.items.iter_mut().find(|growing| growing.item.id == id)
+    }
+
+    /// A call has another state, which is known here before it is final.
+    pub fn set_status(&mut self, id: ItemId, status: ToolCallStatus) {
+        if let Some(Growing { item: Item { content: ItemContent::ToolCall(call), .. }, .. }) = self.find(id) {
+            call.status = status;
+        }
     }
 
     /// The arguments of a call that is under way.
@@ -238,9 +249,6 @@ impl Growing {
             }
             ItemContent::ToolCall(call) if !self.done => {
                 let mut rows = vec![card_line(call, context)];
-                if call.status == ToolCallStatus::AwaitingApproval {
-                    rows.extend(proposal(call, context));
-                }
                 if call.status == ToolCallStatus::Running {
                     let output = text::clean(&self.heard);
                     let all: Vec<&str> = output.lines().collect();

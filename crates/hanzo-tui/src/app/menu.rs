@@ -10,8 +10,8 @@ use super::{App, Asked, Command};
 use crate::composer::Word;
 use crate::edit::{Key, KeyCode, Modifiers};
 use crate::host::Completion;
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
 
 /// The most entries in sight.
 const ROWS: usize = 8;
@@ -68,12 +68,23 @@ pub(super) enum Taken {
 }
 
 impl Menu {
-    /// Its rows.
-    pub fn rows(&self, width: usize, most: usize, look: &Look) -> Vec<Line<'static>> {
+    /// Chooses an entry by its place; whether it was chosen already.
+    pub fn select(&mut self, index: usize) -> bool {
+        std::mem::replace(&mut self.selected, index) == index
+    }
+
+    /// How many entries are in sight where there are `most` rows for them, and the first of those.
+    pub fn sight(&self, most: usize) -> (usize, usize) {
         let shown = self.offers.len().min(ROWS).min(most.max(1));
-        let first = (self.selected + 1).saturating_sub(shown);
+        (shown, (self.selected + 1).saturating_sub(shown))
+    }
+
+    /// Its rows.
+    pub fn rows(&self, width: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let (shown, first) = self.sight(most);
         let widest = self.offers.iter().map(|offer| text::width(&offer.label)).max().unwrap_or(0);
-        let column = widest.min(width / 2) + 2;
+        // The descriptions say more than the longest of the hints.
+        let column = widest.min(width / 3) + 2;
         self.offers
             .iter()
             .enumerate()
@@ -81,7 +92,7 @@ impl Menu {
             .take(shown)
             .map(|(index, offer)| {
                 let chosen = index == self.selected;
-                let mark = match (chosen, look.shapes) {
+                let mark = match (chosen, theme.shapes()) {
                     (true, true) => "❯ ",
                     (true, false) => "* ",
                     (false, _) => "  ",
@@ -90,12 +101,12 @@ impl Menu {
                 let gap = column.saturating_sub(text::width(&label)).max(1);
                 let room = width.saturating_sub(2 + text::width(&label) + gap);
                 let detail = if room > 6 { text::clip(&offer.detail, room) } else { String::new() };
-                let style = if chosen { look.accent } else { ratatui::style::Style::new() };
+                let style = if chosen { theme.accent } else { ratatui::style::Style::new() };
                 Line::from(vec![
-                    Span::styled(mark, look.accent),
+                    Span::styled(mark, theme.accent),
                     Span::styled(label, style),
                     Span::raw(" ".repeat(gap)),
-                    Span::styled(detail, look.dim),
+                    Span::styled(detail, theme.dim),
                 ])
             })
             .collect()

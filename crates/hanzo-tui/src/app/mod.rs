@@ -11,6 +11,7 @@ mod mcp;
 mod memory;
 mod menu;
 mod opening;
+mod pause;
 mod queue;
 mod rewind;
 mod slash;
@@ -36,7 +37,7 @@ use crate::edit::InputMode;
 use crate::host::{Completion, FileEdit, Memory};
 use crate::keymap::Keymap;
 use crate::terminal::{Input, Modes, Reflow};
-use crate::theme::{Marks, Theme};
+use crate::theme::Theme;
 use crate::transcript::{self, Detail, RenderContext};
 
 pub use git::{Afterwards, Job};
@@ -48,8 +49,6 @@ pub use view::Part;
 
 /// How long a second press of a key that needs two may take.
 const TWICE: Duration = Duration::from_millis(1_500);
-/// How long the user must have stopped typing before a dialog that opens by itself takes keys.
-const TYPING: Duration = Duration::from_millis(500);
 /// How often what moves is drawn.
 pub(crate) const FRAME: Duration = Duration::from_millis(120);
 /// How long a passing remark stays.
@@ -343,8 +342,7 @@ pub struct App {
     out: Vec<Line<'static>>,
     /// Those the engine opened come first; a list the user opened is last.
     dialogs: VecDeque<Dialog>,
-    /// Whether the dialog in front waits for the user to stop typing.
-    guarded: bool,
+    readiness: pause::Readiness,
     last_key: Option<Duration>,
     menu: Option<Menu>,
     menu_closed_for: Option<String>,
@@ -407,7 +405,7 @@ impl App {
             live: Live::default(),
             out: Vec::new(),
             dialogs: VecDeque::new(),
-            guarded: false,
+            readiness: pause::Readiness::default(),
             last_key: None,
             menu: None,
             menu_closed_for: None,
@@ -452,6 +450,7 @@ impl App {
     /// Takes in what happened at `now`, a time that only grows.
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Command> {
         self.now = now;
+        self.settle_dialog();
         let mut commands = Vec::new();
         let is_written = Self::may_write(&event);
         match event {
@@ -479,9 +478,6 @@ impl App {
             Event::Remark(text) => self.remark(text),
             Event::Tick => {
                 self.composer.tick(now);
-                if self.quiet_at().is_some_and(|quiet| quiet <= now) {
-                    self.guarded = false;
-                }
                 self.draft_due(&mut commands);
             }
         }
@@ -505,17 +501,12 @@ impl App {
     /// When something will look different by itself; `None` while nothing moves.
     pub fn wake_at(&self) -> Option<Duration> {
         let moves = self.turn.is_some() || self.shell > 0;
-        let frame = (moves && self.setup.theme.marks == Marks::Shapes).then(|| self.now + FRAME);
+        let frame = (moves && self.setup.theme.shapes()).then(|| self.now + FRAME);
         let remark = self.remark.as_ref().map(|remark| remark.until);
         let armed = self.armed.map(|(_, until)| until);
         let pending = self.composer.editor().deadline().map(|deadline| deadline + Duration::from_millis(1));
         let draft = self.draft.due();
-        [frame, remark, armed, pending, draft, self.quiet_at()].into_iter().flatten().min()
-    }
-
-    /// When the user has stopped typing for long enough to answer a dialog.
-    fn quiet_at(&self) -> Option<Duration> {
-        self.guarded.then(|| self.last_key.unwrap_or_default() + TYPING)
+        [frame, remark, armed, pending, draft, self.ready_at()].into_iter().flatten().min()
     }
 
     /// Whether something asks the user, who answers with keys that otherwise do something else.

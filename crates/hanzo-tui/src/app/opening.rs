@@ -187,11 +187,12 @@ impl App {
         commands.push(Command::Call(Asked::Commands, Request::List(list)));
         self.live.clear();
         self.dialogs.clear();
+        self.uncovered();
         self.turn = None;
         self.queue.clear();
         self.steering.clear();
         self.plan.clear();
-        self.window = None;
+        self.close_window(commands);
         self.figures = Figures { branch: self.figures.branch.take(), ..Figures::default() };
         self.thread = Some(thread);
         if let Some(text) = self.setup.prompt.take() {
@@ -200,22 +201,22 @@ impl App {
     }
 
     fn welcome(&mut self, thread: &ThreadSummary) {
-        let look = self.setup.theme.look();
+        let theme = self.setup.theme;
         let place = thread.workspace.display().to_string();
         let width = self.size.0;
         let title = format!("hanzo-dev {}", self.setup.version);
         let lines = vec![ratatui::text::Line::from(vec![
-            ratatui::text::Span::styled(title.clone(), look.strong),
+            ratatui::text::Span::styled(title.clone(), theme.strong),
             ratatui::text::Span::styled(
                 format!("  {}", text::clip_left(&place, width.saturating_sub(text::width(&title) + 3))),
-                look.dim,
+                theme.dim,
             ),
         ])];
         self.out.extend(lines);
         let hint =
             "Say what to do. `?` shows the keys, `/` the commands; Shift+Tab changes how much is asked.";
         self.out.extend(
-            text::wrap(hint, width.max(8)).into_iter().map(|row| ratatui::text::Line::styled(row, look.dim)),
+            text::wrap(hint, width.max(8)).into_iter().map(|row| ratatui::text::Line::styled(row, theme.dim)),
         );
     }
 

@@ -116,7 +116,10 @@ impl App {
             value: Choice::Theme(name),
         };
         let entries = Theme::NAMES.map(|(name, about)| entry(name, about, name)).to_vec();
-        self.dialogs.push_back(Dialog::Pick(Picker::new("Which theme?", entries)));
+        let now = self.setup.theme.name;
+        let picker = Picker::new("Which theme?", entries)
+            .starting_at(|choice| matches!(choice, Choice::Theme(name) if *name == now));
+        self.dialogs.push_back(Dialog::Pick(picker));
     }
 
     pub(super) fn set_theme(&mut self, name: &str) {
@@ -141,6 +144,24 @@ impl App {
         let prompt =
             Prompt { text: CARRY_OUT.to_owned(), typed: CARRY_OUT.to_owned(), attachments: Vec::new() };
         self.say(prompt, commands);
+    }
+
+    /// Gives the thread the posture back that it had before an approved plan was carried out.
+    pub(super) fn close_window(&mut self, commands: &mut Vec<Command>) {
+        if let Some(posture) = self.window.take() {
+            self.configure(None, Some(posture), commands);
+        }
+    }
+
+    /// What the engine is to be told when the face ends, however it does: what was granted until the turn ends is not
+    /// granted to whoever goes on with the thread.
+    pub fn closing(&mut self) -> Option<Request> {
+        let mut commands = Vec::new();
+        self.close_window(&mut commands);
+        commands.into_iter().find_map(|command| match command {
+            Command::Call(_, request) => Some(request),
+            _ => None,
+        })
     }
 
     /// The keys, for `?`.

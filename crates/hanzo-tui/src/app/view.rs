@@ -4,7 +4,6 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{App, Armed, Dialog};
-use crate::dialog::Panel;
 use crate::status;
 use crate::terminal::View;
 use crate::text;
@@ -29,6 +28,22 @@ pub enum Part {
     Composer,
 }
 
+/// The viewport, which rows belong to what, and in which rows there are entries to choose.
+struct Arranged {
+    view: View,
+    parts: Vec<(Part, usize)>,
+    entries: Vec<(usize, usize)>,
+}
+
+/// The panel and the composer.
+struct Bottom {
+    panel: Vec<Line<'static>>,
+    /// In which rows of the panel there are entries to choose.
+    entries: Vec<(usize, usize)>,
+    composer: Vec<Line<'static>>,
+    caret: Option<(usize, usize)>,
+}
+
 impl App {
     /// The viewport as it is now.
     pub fn view(&self) -> View {
@@ -37,14 +52,23 @@ impl App {
 
     /// The viewport, and which rows belong to what.
     pub fn layout(&self) -> (View, Vec<(Part, usize)>) {
+        let Arranged { view, parts, .. } = self.arranged();
+        (view, parts)
+    }
+
+    /// The entry of the dialog or the menu that stands in a row of the viewport.
+    pub(super) fn entry_at(&self, row: usize) -> Option<usize> {
+        self.arranged().entries.into_iter().find(|(at, _)| *at == row).map(|(_, index)| index)
+    }
+
+    fn arranged(&self) -> Arranged {
         let (width, height) = (self.size.0.max(1), self.size.1.max(2));
-        let look = &self.setup.theme.look();
         let most = height.saturating_sub(1).max(2);
         let status = self.status(width);
 
         // From below: what must be in sight comes first.
         let mut left = most.saturating_sub(status.len());
-        let (panel, composer, caret) = self.bottom(width, left);
+        let Bottom { panel, entries, composer, caret } = self.bottom(width, left);
         left = left.saturating_sub(panel.len() + composer.len());
         let activity = self.activity(width, left.min(6));
         left = left.saturating_sub(activity.len());
@@ -52,11 +76,8 @@ impl App {
         let mut plan = Vec::new();
         if self.plan_shown && self.turn.is_some() && !self.plan.is_empty() && left > 4 {
             plan = transcript::plan(&self.plan, &context);
-            let room = (left / 2).max(2);
-            if plan.len() > room {
-                let hidden = plan.len() - room + 1;
-                plan.truncate(room - 1);
-                plan.push(Line::styled(format!("  … {hidden} more steps"), look.dim));
+            if plan.len() > (left / 2).max(2) {
+                plan = vec![transcript::plan_line(&self.plan, &context)];
             }
             plan.insert(0, Line::default());
         }
@@ -76,6 +97,7 @@ impl App {
         let before_panel = usize::from(!panel.is_empty() && shown > 0);
         rows.extend(std::iter::repeat_n(Line::default(), before_panel));
         parts.push((Part::Panel, panel.len() + before_panel));
+        let entries = entries.into_iter().map(|(row, index)| (rows.len() + row, index)).collect();
         rows.extend(panel);
         // Nothing below the caret: some terminals lose track of the cursor when rows below it are broken anew.
         parts.push((Part::Status, status.len()));
@@ -84,76 +106,94 @@ impl App {
         parts.push((Part::Composer, composer.len()));
         rows.extend(composer);
         let caret = caret.map(|(row, column)| (top + row, column));
-        (View { rows, caret }, parts)
+        Arranged { view: View { rows, caret }, parts, entries }
     }
 
     /// The panel and the composer, of which a modal panel hides the latter.
-    fn bottom(
-        &self,
-        width: usize,
-        most: usize,
-    ) -> (Vec<Line<'static>>, Vec<Line<'static>>, Option<(usize, usize)>) {
-        let look = &self.setup.theme.look();
-        let room = most.saturating_sub(2).max(3);
+    fn bottom(&self, width: usize, most: usize) -> Bottom {
+        let theme = &self.setup.theme;
+        // The user may be in the middle of a word: the keys still go there, so it is in sight.
+        let is_writing = self.strays().is_some() && !self.composer.is_empty();
+        let (draft, caret) = if is_writing {
+            let (rows, caret) = self.composer.rows(width, 3, theme, "");
+            (rows, Some(caret))
+        } else {
+            (Vec::new(), None)
+        };
+        // On a small screen the dialog needs every row.
+        let above = if most < 20 { 0 } else { 2 };
+        let room = most.saturating_sub(draft.len().max(above)).max(3);
         let modal = match self.dialogs.front() {
             Some(Dialog::Approval(dialog)) => {
                 let waiting =
                     self.dialogs.iter().skip(1).filter(|d| matches!(d, Dialog::Approval(_))).count();
-                Some(dialog.panel(width, room, waiting, look))
+                Some(dialog.panel(width, room, waiting, theme))
             }
-            Some(Dialog::Question(dialog)) => Some(dialog.panel(width, room, look)),
-            Some(Dialog::Pick(picker)) => Some(picker.panel(width, room, look)),
+            Some(Dialog::Question(dialog)) => Some(dialog.panel(width, room, theme)),
+            Some(Dialog::Pick(picker)) => Some(picker.panel(width, room, theme)),
             None => None,
         };
-        if let Some(Panel { mut rows, input, caret }) = modal {
-            if !self.guarded {
-                return (rows, input, caret);
-            }
-            // The user is in the middle of a word: the keys still go there.
-            rows.push(Line::styled(text::clip("  (stop typing for a moment to answer)", width), look.warn));
-            let (composer, caret) = self.composer.rows(width, 3, look, "");
-            return (rows, composer, Some(caret));
+        if let Some(panel) = modal {
+            return match self.strays() {
+                None => Bottom {
+                    panel: panel.rows,
+                    entries: panel.entries,
+                    composer: panel.input,
+                    caret: panel.caret,
+                },
+                Some(_) => Bottom {
+                    panel: panel.waiting(width, theme).rows,
+                    entries: Vec::new(),
+                    composer: draft,
+                    caret,
+                },
+            };
         }
         let hint = match (&self.thread, self.is_busy()) {
             (None, _) => "opening…",
             (_, true) => "Enter adds to the turn · Tab sends after it",
             _ => "what shall be done?",
         };
-        let (composer, caret) = self.composer.rows(width, (most / 2).max(1), look, hint);
+        let (composer, caret) = self.composer.rows(width, (most / 2).max(1), theme, hint);
         let left = most.saturating_sub(composer.len() + 1);
-        let panel = if let Some(menu) = &self.menu {
-            menu.rows(width, left, look)
+        let (mut panel, mut entries) = (Vec::new(), Vec::new());
+        if let Some(menu) = &self.menu {
+            let (shown, first) = menu.sight(left);
+            entries = (0..shown).map(|row| (row, first + row)).collect();
+            panel = menu.rows(width, left, theme);
         } else if self.help {
-            self.help_rows(width, left)
-        } else {
-            Vec::new()
-        };
-        (panel, composer, Some(caret))
+            panel = self.help_rows(width);
+            panel.truncate(left.max(1));
+        }
+        Bottom { panel, entries, composer, caret: Some(caret) }
     }
 
-    fn help_rows(&self, width: usize, most: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.theme.look();
+    /// The keys, and what they do.
+    pub(super) fn help_rows(&self, width: usize) -> Vec<Line<'static>> {
+        let theme = &self.setup.theme;
         let help = self.key_help();
+        if width < 60 {
+            let entry =
+                |(keys, about): &(String, &str)| text::wrap(&format!("{keys}: {about}"), width.max(8));
+            return help.iter().flat_map(entry).map(Line::raw).collect();
+        }
         let column = help.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0).min(width / 2) + 2;
-        let mut rows: Vec<Line<'static>> = help
-            .into_iter()
+        help.into_iter()
             .map(|(keys, about)| {
                 let keys = text::clip(&keys, column - 1);
                 let gap = " ".repeat(column.saturating_sub(text::width(&keys)));
                 Line::from(vec![
-                    Span::styled(keys, look.accent),
+                    Span::styled(keys, theme.accent),
                     Span::raw(gap),
                     Span::raw(text::clip(about, width.saturating_sub(column))),
                 ])
             })
-            .collect();
-        rows.truncate(most.max(1));
-        rows
+            .collect()
     }
 
     /// What the agent does, and what waits to be said.
     fn activity(&self, width: usize, most: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.theme.look();
+        let theme = &self.setup.theme;
         let mut rows = Vec::new();
         if let Some(turn) = &self.turn {
             let seconds = self.now.saturating_sub(turn.began).as_secs();
@@ -162,29 +202,30 @@ impl App {
                 (false, false) => "Waiting for you",
                 (false, true) => "Working…",
             };
-            let mark = if look.shapes { format!("{} ", self.spinner()) } else { String::new() };
-            let time = if look.shapes { format!(" {seconds} s") } else { String::new() };
-            let hint = if turn.stopping { "" } else { " · Esc stops" };
+            let mark = if theme.shapes() { format!("{} ", self.spinner()) } else { String::new() };
+            let time = if theme.shapes() { format!(" {seconds} s") } else { String::new() };
+            // In a dialog the key means what the dialog says.
+            let hint = if turn.stopping || !self.dialogs.is_empty() { "" } else { " · Esc stops" };
             rows.push(Line::from(vec![
-                Span::styled(mark, look.accent),
+                Span::styled(mark, theme.accent),
                 Span::raw(doing),
-                Span::styled(text::clip(&format!("{time}{hint}"), width.saturating_sub(20)), look.dim),
+                Span::styled(text::clip(&format!("{time}{hint}"), width.saturating_sub(20)), theme.dim),
             ]));
         } else if self.shell > 0 {
-            let mark = if look.shapes { format!("{} ", self.spinner()) } else { String::new() };
+            let mark = if theme.shapes() { format!("{} ", self.spinner()) } else { String::new() };
             rows.push(Line::from(vec![
-                Span::styled(mark, look.accent),
+                Span::styled(mark, theme.accent),
                 Span::raw("Your command runs"),
-                Span::styled(" · Esc stops", look.dim),
+                Span::styled(" · Esc stops", theme.dim),
             ]));
         }
         for steering in &self.steering {
             let line = format!("  ↳ for this turn: {}", text::one_line(steering));
-            rows.push(Line::styled(text::clip(&line, width), look.dim));
+            rows.push(Line::styled(text::clip(&line, width), theme.dim));
         }
         for prompt in &self.queue {
             let line = format!("  ↓ after it: {}  (Alt+Up takes it back)", text::one_line(&prompt.typed));
-            rows.push(Line::styled(text::clip(&line, width), look.dim));
+            rows.push(Line::styled(text::clip(&line, width), theme.dim));
         }
         rows.truncate(most);
         rows
@@ -196,7 +237,7 @@ impl App {
     }
 
     fn status(&self, width: usize) -> Vec<Line<'static>> {
-        let look = &self.setup.theme.look();
+        let theme = &self.setup.theme;
         let armed = match self.armed {
             Some((Armed::Leave, _)) => Some("Ctrl+C again leaves"),
             Some((Armed::Escape, _)) if self.composer.is_empty() => {
@@ -206,13 +247,13 @@ impl App {
             None => None,
         };
         if let Some(words) = armed {
-            return vec![status::said(words, look.warn, width, look)];
+            return vec![status::said(words, theme.warn, width, theme)];
         }
         if let Some(remark) = &self.remark {
-            return vec![status::said(&text::one_line(&remark.text), Style::new(), width, look)];
+            return vec![status::said(&text::one_line(&remark.text), Style::new(), width, theme)];
         }
-        let Some(thread) = &self.thread else { return vec![status::said("…", look.dim, width, look)] };
+        let Some(thread) = &self.thread else { return vec![status::said("…", theme.dim, width, theme)] };
         let hint = if self.is_busy() || !self.dialogs.is_empty() { String::new() } else { self.hint_keys() };
-        vec![status::line(thread, &self.figures, self.composer.mode_word().as_deref(), &hint, width, look)]
+        vec![status::line(thread, &self.figures, self.composer.mode_word().as_deref(), &hint, width, theme)]
     }
 }

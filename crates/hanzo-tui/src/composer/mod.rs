@@ -11,8 +11,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 pub use history::PromptHistory;
 
 use crate::edit::{Editor, HistoryStep, InputMode, Key, Mode, Outcome, Pos, Settings};
-use crate::look::Look;
 use crate::text::{self, wrap_line};
+use crate::theme::Theme;
 
 /// From how many lines or bytes on a paste is shown as a chip.
 const CHIP_LINES: usize = 6;
@@ -257,15 +257,15 @@ impl Composer {
         &self,
         width: usize,
         most: usize,
-        look: &Look,
+        theme: &Theme,
         hint: &str,
     ) -> (Vec<Line<'static>>, (usize, usize)) {
         let shell = self.is_shell();
-        let (sign, style) = if shell { ("! ", look.warn) } else { ("› ", look.accent) };
-        let sign = if look.shapes || shell { sign } else { "> " };
+        let (sign, style) = if shell { ("! ", theme.warn) } else { ("› ", theme.accent) };
+        let sign = if theme.shapes() || shell { sign } else { "> " };
         if self.editor.is_empty() && self.editor.command_line().is_none() {
             let hint = text::clip(hint, width.saturating_sub(2));
-            let line = Line::from(vec![Span::styled(sign, style), Span::styled(hint, look.dim)]);
+            let line = Line::from(vec![Span::styled(sign, style), Span::styled(hint, theme.dim)]);
             return (vec![line], (0, 2));
         }
         let inner = width.saturating_sub(2).max(1);

@@ -1,5 +1,6 @@
 //! A request for consent: what will happen, why it is asked, and exactly what each answer grants.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use hanzo_protocol::engine::ApprovalAnswer;
@@ -8,8 +9,9 @@ use ratatui::text::{Line, Span};
 
 use super::{Field, Panel, Reply, choice};
 use crate::edit::{InputMode, Key, KeyCode};
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
+use crate::transcript::{Proposal, RenderContext};
 
 /// What the user said.
 pub type Verdict = ApprovalAnswer;
@@ -29,6 +31,13 @@ enum Answer {
     Deny,
 }
 
+/// How far what is asked can be scrolled, and by how much at once so that no row is missed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sight {
+    furthest: usize,
+    page: usize,
+}
+
 /// The dialog.
 #[derive(Debug, Clone)]
 pub struct ApprovalDialog {
@@ -36,10 +45,13 @@ pub struct ApprovalDialog {
     pub approval: Approval,
     /// The arguments of the call, for those who want to see them.
     pub arguments: Option<String>,
+    proposal: Proposal,
     selected: usize,
     scope: usize,
     explained: bool,
     scroll: usize,
+    /// On the screen it was last drawn on.
+    sight: Cell<Sight>,
     reason: Option<Field>,
     input: InputMode,
 }
@@ -47,7 +59,19 @@ pub struct ApprovalDialog {
 impl ApprovalDialog {
     /// A dialog about `approval`.
     pub fn new(approval: Approval, arguments: Option<String>, input: InputMode) -> Self {
-        Self { approval, arguments, selected: 0, scope: 0, explained: false, scroll: 0, reason: None, input }
+        let proposal = Proposal::of(&approval.tool, arguments.as_deref().unwrap_or_default());
+        Self {
+            approval,
+            arguments,
+            proposal,
+            selected: 0,
+            scope: 0,
+            explained: false,
+            scroll: 0,
+            sight: Cell::default(),
+            reason: None,
+            input,
+        }
     }
 
     fn options(&self) -> Vec<Answer> {
@@ -81,8 +105,10 @@ impl ApprovalDialog {
         match key.code {
             KeyCode::Up => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down => self.selected = (self.selected + 1).min(options.len() - 1),
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(5),
-            KeyCode::PageDown => self.scroll += 5,
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.sight.get().page),
+            KeyCode::PageDown => {
+                self.scroll = (self.scroll + self.sight.get().page).min(self.sight.get().furthest);
+            }
             KeyCode::Left | KeyCode::Right | KeyCode::Tab if offered => {
                 let count = self.approval.scopes.len();
                 let step = if key.code == KeyCode::Left { count - 1 } else { 1 };
@@ -116,9 +142,15 @@ impl ApprovalDialog {
         }
     }
 
-    /// The rows of the answers.
-    fn answers(&self, width: usize, place: Rule, look: &Look) -> Vec<Line<'static>> {
+    /// Chooses an answer by its place; whether it was chosen already.
+    pub fn select(&mut self, index: usize) -> bool {
+        std::mem::replace(&mut self.selected, index) == index
+    }
+
+    /// The rows of the answers, and in which of them each begins.
+    fn answers(&self, width: usize, place: Rule, theme: &Theme) -> (Vec<Line<'static>>, Vec<usize>) {
         let mut rows: Vec<Line<'static>> = Vec::new();
+        let mut begins = Vec::new();
         let rule = text::one_line(&self.rule());
         let scopes = self.approval.scopes.len();
         let beside = match place {
@@ -142,20 +174,28 @@ impl ApprovalDialog {
                 Rule::Above => vec![text::clip(&words, inner)],
             }
             .into_iter();
-            rows.push(choice(look, index == self.selected, key, wrapped.next().unwrap_or_default()));
+            begins.push(rows.len());
+            rows.push(choice(theme, index == self.selected, key, wrapped.next().unwrap_or_default()));
             rows.extend(wrapped.map(|row| Line::raw(format!("     {row}"))));
         }
-        let other = if scopes > 1 {
-            format!("Tab other rule ({}/{scopes}) · ", self.scope + 1)
+        let (other, short) = if scopes > 1 {
+            let which = format!("{}/{scopes}", self.scope + 1);
+            (format!("Tab other rule ({which}) · "), format!("Tab rule {which} · "))
         } else {
-            String::new()
+            (String::new(), String::new())
         };
-        rows.push(Line::styled(text::clip(&format!("  {other}? explain · Esc no"), width), look.dim));
-        rows
+        let ways = [
+            format!("  {other}? explain · Esc no"),
+            format!("  {short}? explain · Esc no"),
+            "  ? · Esc no".to_owned(),
+        ];
+        let keys = text::fitting(&ways.each_ref().map(String::as_str), width);
+        rows.push(Line::styled(keys, theme.dim));
+        (rows, begins)
     }
 
     /// The panel. The answers are always in sight; what is asked scrolls.
-    pub fn panel(&self, width: usize, height: usize, waiting: usize, look: &Look) -> Panel {
+    pub fn panel(&self, width: usize, height: usize, waiting: usize, theme: &Theme) -> Panel {
         let inner = width.saturating_sub(2).max(8);
         let title = if waiting > 0 {
             format!("Allow this?  ({waiting} more to answer)")
@@ -167,44 +207,56 @@ impl ApprovalDialog {
             body.push(Line::raw(format!("  {row}")));
         }
         for row in text::wrap(&format!("Why it is asked: {}", text::clean(&self.approval.reason)), inner) {
-            body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+            body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
         }
         if self.explained {
             let call = self.arguments.as_deref().unwrap_or("{}");
             for row in text::wrap(&format!("The call: {} {}", self.approval.tool, text::clean(call)), inner) {
-                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
             }
             let posture = "An answer for this thread or for ever covers every call its rule covers, and no other. \
                            `hanzo-dev permissions explain` says what a rule means; `/permissions` lists those in force.";
             for row in text::wrap(posture, inner) {
-                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, look.dim)]));
+                body.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.dim)]));
             }
         }
+        body.extend(self.proposal.draw(&RenderContext::new(width, *theme)));
         // What is granted is never cut. Where it does not fit beside both answers, it stands once above them.
-        let mut foot =
-            if self.reason.is_some() { Vec::new() } else { self.answers(width, Rule::Beside, look) };
-        if foot.len() + 3 > height {
-            foot = self.answers(width, Rule::Above, look);
+        let (mut foot, mut begins) = (Vec::new(), Vec::new());
+        if self.reason.is_none() {
+            (foot, begins) = self.answers(width, Rule::Beside, theme);
+            if foot.len() + 3 > height {
+                (foot, begins) = self.answers(width, Rule::Above, theme);
+            }
         }
         let room = height.saturating_sub(foot.len() + 1).max(1);
-        let hidden = body.len().saturating_sub(room);
-        let first = self.scroll.min(hidden);
-        let mut rows = vec![Line::styled(text::clip(&title, width), look.warn)];
-        let more = hidden > 0;
+        let more = body.len() > room;
+        // A row is for saying that there is more.
         let shown = if more { room.saturating_sub(1).max(1) } else { room };
+        let furthest = body.len().saturating_sub(shown);
+        self.sight.set(Sight { furthest, page: shown.saturating_sub(1).max(1) });
+        let first = self.scroll.min(furthest);
+        let mut rows = vec![Line::styled(text::clip(&title, width), theme.warn)];
         rows.extend(body.iter().skip(first).take(shown).cloned());
         if more {
             let left = body.len().saturating_sub(first + shown);
-            rows.push(Line::styled(text::clip(&format!("  … {left} more rows, PgDn"), width), look.dim));
+            let words = match left {
+                0 => "  … this is the end, PgUp".to_owned(),
+                1 => "  … 1 more row, PgDn".to_owned(),
+                _ => format!("  … {left} more rows, PgDn"),
+            };
+            rows.push(Line::styled(text::clip(&words, width), theme.dim));
         }
+        let answers = foot.len();
+        let entries = begins.iter().enumerate().map(|(index, row)| (rows.len() + row, index)).collect();
         rows.extend(foot);
         let (input, caret) = match &self.reason {
             Some(field) => {
-                let (rows, caret) = field.rows(width, look, "why not? (Enter sends, Esc goes back)");
+                let (rows, caret) = field.rows(width, theme, "why not? (Enter sends, Esc goes back)");
                 (rows, Some(caret))
             }
             None => (Vec::new(), None),
         };
-        Panel { rows, input, caret }
+        Panel { rows, answers, entries, input, caret }
     }
 }

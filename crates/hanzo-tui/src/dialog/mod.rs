@@ -15,7 +15,8 @@ pub use question::QuestionDialog;
 
 use crate::composer::{Composer, PromptHistory};
 use crate::edit::{InputMode, Key, KeyCode, Outcome};
-use crate::look::Look;
+use crate::text;
+use crate::theme::Theme;
 
 /// What became of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +36,36 @@ pub enum Reply<T> {
 pub struct Panel {
     /// The rows of the panel.
     pub rows: Vec<Line<'static>>,
+    /// How many of them, the last ones, are answers and the keys for them.
+    pub answers: usize,
+    /// Which row is which entry, for those who point at one.
+    pub entries: Vec<(usize, usize)>,
     /// The rows of the input.
     pub input: Vec<Line<'static>>,
     /// The caret in the rows of the input.
     pub caret: Option<(usize, usize)>,
+}
+
+impl Panel {
+    /// The same as it looks while it cannot be answered yet: the answers are dim, and instead of their keys it says why.
+    #[must_use]
+    pub fn waiting(mut self, width: usize, theme: &Theme) -> Self {
+        let from = self.rows.len().saturating_sub(self.answers);
+        for row in &mut self.rows[from..] {
+            row.style = theme.dim;
+            for span in &mut row.spans {
+                span.style = theme.dim;
+            }
+        }
+        if self.answers > 0 {
+            self.rows.pop();
+        }
+        let words = if width < 40 { "  stop typing first" } else { "  (stop typing for a moment to answer)" };
+        self.rows.push(Line::styled(text::clip(words, width), theme.warn));
+        self.input.clear();
+        self.caret = None;
+        self
+    }
 }
 
 /// A line of text being typed in a dialog, with the user's own keys and a state of its own.
@@ -72,22 +99,22 @@ impl Field {
     }
 
     /// Its rows and caret.
-    pub fn rows(&self, width: usize, look: &Look, hint: &str) -> (Vec<Line<'static>>, (usize, usize)) {
-        self.composer.rows(width, 6, look, hint)
+    pub fn rows(&self, width: usize, theme: &Theme, hint: &str) -> (Vec<Line<'static>>, (usize, usize)) {
+        self.composer.rows(width, 6, theme, hint)
     }
 }
 
 /// A row of a choice: a mark when it is chosen, its key, its text.
-pub(crate) fn choice(look: &Look, chosen: bool, key: &str, text: String) -> Line<'static> {
-    let mark = match (chosen, look.shapes) {
+pub(crate) fn choice(theme: &Theme, chosen: bool, key: &str, text: String) -> Line<'static> {
+    let mark = match (chosen, theme.shapes()) {
         (true, true) => "❯ ",
         (true, false) => "* ",
         (false, _) => "  ",
     };
-    let style = if chosen { look.accent } else { ratatui::style::Style::new() };
+    let style = if chosen { theme.accent } else { ratatui::style::Style::new() };
     Line::from(vec![
-        Span::styled(mark, look.accent),
-        Span::styled(format!("{key}  "), look.strong),
+        Span::styled(mark, theme.accent),
+        Span::styled(format!("{key}  "), theme.strong),
         Span::styled(text, style),
     ])
 }

@@ -4,8 +4,8 @@ use ratatui::text::{Line, Span};
 
 use super::{Panel, Reply};
 use crate::edit::{Key, KeyCode, Modifiers};
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,11 @@ impl<T: Clone> Picker<T> {
         self
     }
 
+    /// Whether an entry is so.
+    pub fn offers(&self, is: impl Fn(&T) -> bool) -> bool {
+        self.entries.iter().any(|entry| is(&entry.value))
+    }
+
     fn matching(&self) -> Vec<&Entry<T>> {
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let fits = |entry: &&Entry<T>| {
@@ -102,6 +107,11 @@ impl<T: Clone> Picker<T> {
         Reply::Stay
     }
 
+    /// Chooses an entry by its place among those that fit; whether it was chosen already.
+    pub fn select(&mut self, index: usize) -> bool {
+        std::mem::replace(&mut self.selected, index) == index
+    }
+
     /// Pasted text narrows the list too.
     pub fn paste(&mut self, text: &str) {
         self.filter.push_str(&text::one_line(text));
@@ -109,18 +119,18 @@ impl<T: Clone> Picker<T> {
     }
 
     /// The panel. Its height depends on the number of entries, not on the filter, so that it does not jump about.
-    pub fn panel(&self, width: usize, height: usize, look: &Look) -> Panel {
+    pub fn panel(&self, width: usize, height: usize, theme: &Theme) -> Panel {
         let matching = self.matching();
         let mut rows = vec![Line::from(vec![
-            Span::styled(text::clip(&self.title, width), look.strong),
+            Span::styled(text::clip(&self.title, width), theme.strong),
             Span::styled(
                 if self.filter.is_empty() { String::new() } else { format!("  {}", self.filter) },
-                look.accent,
+                theme.accent,
             ),
         ])];
         for note in &self.notes {
             let wrapped = text::wrap(&text::clean(note), width.saturating_sub(2).max(8));
-            rows.extend(wrapped.into_iter().map(|row| Line::styled(format!("  {row}"), look.dim)));
+            rows.extend(wrapped.into_iter().map(|row| Line::styled(format!("  {row}"), theme.dim)));
         }
         rows.truncate(height.saturating_sub(4).max(1));
         let room = height.saturating_sub(rows.len() + 1).clamp(1, 12);
@@ -131,25 +141,29 @@ impl<T: Clone> Picker<T> {
             .enumerate()
             .skip(first)
             .take(shown)
-            .map(|(index, entry)| row(entry, index == self.selected, &self.filter, width, look))
+            .map(|(index, entry)| row(entry, index == self.selected, &self.filter, width, theme))
             .collect();
         if list.is_empty() {
-            list.push(Line::styled("  nothing fits", look.dim));
+            list.push(Line::styled("  nothing fits", theme.dim));
         }
         list.resize(shown, Line::default());
+        let answers = list.len() + 1;
+        let seen = matching.len().saturating_sub(first).min(shown);
+        let entries = (0..seen).map(|row| (rows.len() + row, first + row)).collect();
         rows.extend(list);
-        let hint = format!(
-            "  {}/{} · type to narrow · Enter chooses · Esc closes",
-            matching.len(),
-            self.entries.len()
-        );
-        rows.push(Line::styled(text::clip(&hint, width), look.dim));
-        Panel { rows, input: Vec::new(), caret: None }
+        let count = format!("  {}/{}", matching.len(), self.entries.len());
+        let ways = [
+            format!("{count} · type to narrow · Enter chooses · Esc closes"),
+            format!("{count} · Enter chooses · Esc closes"),
+            format!("{count} · Enter · Esc"),
+        ];
+        rows.push(Line::styled(text::fitting(&ways.each_ref().map(String::as_str), width), theme.dim));
+        Panel { rows, answers, entries, ..Panel::default() }
     }
 }
 
-fn row<T>(entry: &Entry<T>, chosen: bool, filter: &str, width: usize, look: &Look) -> Line<'static> {
-    let mark = match (chosen, look.shapes) {
+fn row<T>(entry: &Entry<T>, chosen: bool, filter: &str, width: usize, theme: &Theme) -> Line<'static> {
+    let mark = match (chosen, theme.shapes()) {
         (true, true) => "❯ ",
         (true, false) => "* ",
         (false, _) => "  ",
@@ -157,12 +171,12 @@ fn row<T>(entry: &Entry<T>, chosen: bool, filter: &str, width: usize, look: &Loo
     let label = text::clip(&around(&text::one_line(&entry.label), filter, width), width.saturating_sub(2));
     let left = width.saturating_sub(4 + text::width(&label));
     let detail = if left > 8 { text::clip(&text::one_line(&entry.detail), left) } else { String::new() };
-    let style = if chosen { look.accent } else { ratatui::style::Style::new() };
+    let style = if chosen { theme.accent } else { ratatui::style::Style::new() };
     Line::from(vec![
-        Span::styled(mark, look.accent),
+        Span::styled(mark, theme.accent),
         Span::styled(label, style),
         Span::raw("  "),
-        Span::styled(detail, look.dim),
+        Span::styled(detail, theme.dim),
     ])
 }
 

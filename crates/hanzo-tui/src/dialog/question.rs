@@ -7,8 +7,8 @@ use ratatui::text::Line;
 
 use super::{Field, Panel, Reply, choice};
 use crate::edit::{InputMode, Key, KeyCode};
-use crate::look::Look;
 use crate::text;
+use crate::theme::Theme;
 
 /// The card.
 #[derive(Debug, Clone)]
@@ -63,6 +63,11 @@ impl QuestionDialog {
         Reply::Stay
     }
 
+    /// Chooses an answer by its place; whether it was chosen already.
+    pub fn select(&mut self, index: usize) -> bool {
+        std::mem::replace(&mut self.selected, index) == index
+    }
+
     /// Pasted text.
     pub fn paste(&mut self, text: &str) {
         if let Some(field) = &mut self.own_words {
@@ -71,24 +76,43 @@ impl QuestionDialog {
     }
 
     /// The panel.
-    pub fn panel(&self, width: usize, height: usize, look: &Look) -> Panel {
+    pub fn panel(&self, width: usize, height: usize, theme: &Theme) -> Panel {
         let inner = width.saturating_sub(2).max(8);
-        let mut rows = vec![Line::styled("The agent asks", look.warn)];
+        let mut rows = vec![Line::styled("The agent asks", theme.warn)];
         let asked = text::wrap(&text::clean(&self.question.text), inner);
-        let room = height.saturating_sub(self.question.choices.len() + 4).max(2);
+        // An answer that is cut is another one: it is wrapped, unless the question would have no room then.
+        let column = width.saturating_sub(5).max(8);
+        let wrap = |answer: &str| text::wrap(&text::one_line(answer), column);
+        let own = "something else, in my own words";
+        let choices = self.question.choices.iter().map(String::as_str).chain([own]);
+        let mut answers: Vec<Vec<String>> = choices.map(wrap).collect();
+        if answers.iter().map(Vec::len).sum::<usize>() + 4 > height {
+            for answer in &mut answers {
+                *answer = vec![text::clip(&answer.join(" "), column)];
+            }
+        }
+        let room = height.saturating_sub(answers.iter().map(Vec::len).sum::<usize>() + 3).max(2);
         rows.extend(asked.into_iter().take(room).map(|row| Line::raw(format!("  {row}"))));
         if let Some(field) = &self.own_words {
-            let (input, caret) = field.rows(width, look, "your answer (Enter sends)");
-            return Panel { rows, input, caret: Some(caret) };
+            let (input, caret) = field.rows(width, theme, "your answer (Enter sends)");
+            return Panel { rows, input, caret: Some(caret), ..Panel::default() };
         }
-        for (index, answer) in self.question.choices.iter().enumerate() {
-            let key = if index < 9 { (index + 1).to_string() } else { " ".to_owned() };
-            let answer = text::clip(&text::one_line(answer), width.saturating_sub(5));
-            rows.push(choice(look, index == self.selected, &key, answer));
+        let asked = rows.len();
+        let mut entries = Vec::new();
+        let last = answers.len() - 1;
+        for (index, answer) in answers.into_iter().enumerate() {
+            let key = match index {
+                _ if index == last => "o".to_owned(),
+                0..9 => (index + 1).to_string(),
+                _ => " ".to_owned(),
+            };
+            entries.push((rows.len(), index));
+            let mut answer = answer.into_iter();
+            rows.push(choice(theme, index == self.selected, &key, answer.next().unwrap_or_default()));
+            rows.extend(answer.map(|row| Line::raw(format!("     {row}"))));
         }
-        let own = self.selected == self.question.choices.len();
-        rows.push(choice(look, own, "o", "something else, in my own words".to_owned()));
-        rows.push(Line::styled(text::clip("  Enter chooses · Esc stops the turn", width), look.dim));
-        Panel { rows, input: Vec::new(), caret: None }
+        let keys = ["  Enter chooses · Esc stops the turn", "  Enter · Esc stops"];
+        rows.push(Line::styled(text::fitting(&keys, width), theme.dim));
+        Panel { answers: rows.len() - asked, rows, entries, ..Panel::default() }
     }
 }

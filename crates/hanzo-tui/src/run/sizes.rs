@@ -74,6 +74,15 @@ impl Face<'_> {
                     self.resize_soon();
                 }
             }
+            Input::Click { row, column } => {
+                // On the whole screen the lines come first, then what the state shows.
+                let above = match self.terminal.modes.extent {
+                    Extent::Inline => 0,
+                    Extent::Whole => self.screen.size().1.saturating_sub(self.app.view().rows.len()),
+                };
+                let row = self.screen.row_at(row)?.checked_sub(u16::try_from(above).ok()?)?;
+                return Some(Input::Click { row, column });
+            }
             input => {
                 let Some(by) = self.scrolls(&input) else { return Some(input) };
                 let (width, height) = self.screen.size();

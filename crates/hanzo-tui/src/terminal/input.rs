@@ -20,7 +20,7 @@ pub enum Input {
     Background(Background),
     /// The wheel of the mouse was turned, downwards or (negative) upwards.
     Wheel(i8),
-    /// A place was clicked; rows and columns from zero.
+    /// A place was clicked; rows and columns from zero. From the terminal it is one of the screen, for the face one of the viewport.
     Click {
         /// The row on the screen.
         row: u16,

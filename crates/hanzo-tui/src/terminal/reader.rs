@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Stdin};
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 use crossterm::terminal::size;
@@ -23,8 +24,8 @@ const CHUNK: usize = 16 * 1024;
 
 /// Reads the process's terminal. While there is none of these, nobody takes what is typed.
 #[derive(Debug)]
-pub struct Reader {
-    terminal: AsyncFd<Stdin>,
+pub struct Reader<T: AsRawFd = Stdin> {
+    terminal: AsyncFd<T>,
     resized: Signal,
     decoder: Decoder,
     ready: VecDeque<Input>,
@@ -35,11 +36,18 @@ pub struct Reader {
 impl Reader {
     /// Begins to read.
     pub fn new() -> io::Result<Self> {
+        Self::on(io::stdin())
+    }
+}
+
+impl<T: AsFd + AsRawFd> Reader<T> {
+    /// Begins to read `terminal`, which must keep its number.
+    fn on(terminal: T) -> io::Result<Self> {
         #[expect(
             deprecated,
             reason = "its successor is unsafe for files that change their number; standard input is always 0"
         )]
-        let terminal = AsyncFd::with_interest(io::stdin(), Interest::READABLE)?;
+        let terminal = AsyncFd::with_interest(terminal, Interest::READABLE)?;
         Ok(Self {
             terminal,
             resized: signal(SignalKind::window_change())?,
@@ -99,9 +107,14 @@ impl Reader {
                     // The news may be of bytes that the read before took along. The terminal is shared with other programs
                     // and so not set to return at once: reading then would stop everything until a key is pressed.
                     let mut fds = [PollFd::new(ready.get_inner(), PollFlags::IN)];
-                    if poll(&mut fds, Some(&Timespec::default())) == Ok(0) {
-                        ready.clear_ready();
-                        continue;
+                    match poll(&mut fds, Some(&Timespec::default())) {
+                        Ok(0) => {
+                            ready.clear_ready();
+                            continue;
+                        }
+                        Ok(_) => {}
+                        Err(Errno::INTR) => continue,
+                        Err(error) => return Err(error.into()),
                     }
                     let mut bytes = [0; CHUNK];
                     match rustix::io::read(ready.get_inner(), &mut bytes) {
@@ -132,5 +145,41 @@ async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::edit::Key;
+
+    /// The runtime says that there is something to read, and somebody else has read it: an editor, or the read before. The
+    /// file blocks, so that a read would hold up everything until a key is pressed.
+    #[test]
+    fn news_of_bytes_that_are_gone_holds_up_nothing() {
+        let (done, is_done) = channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let read = runtime.block_on(async {
+                let (ours, mut user) = UnixStream::pair().unwrap();
+                let mut other = ours.try_clone().unwrap();
+                let mut reader = Reader::on(ours).unwrap();
+                user.write_all(b"x").unwrap();
+                // The news has arrived and is kept.
+                reader.terminal.readable().await.unwrap().retain_ready();
+                other.read_exact(&mut [0]).unwrap();
+                let nothing = tokio::time::timeout(Duration::from_millis(50), reader.next()).await;
+                assert!(nothing.is_err(), "there is nothing to read: {nothing:?}");
+                user.write_all(b"y").unwrap();
+                reader.next().await.unwrap()
+            });
+            done.send(read).unwrap();
+        });
+        let read = is_done.recv_timeout(Duration::from_secs(20)).expect("the reader is not held up");
+        assert_eq!(read, Some(Input::Key(Key::char('y'))));
     }
 }

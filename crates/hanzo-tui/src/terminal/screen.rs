@@ -187,6 +187,7 @@ impl<W: Write> Screen<W> {
         } else {
             self.rewrite(lines, &rows, &mut out);
         }
+        let at = self.at;
         let asks = self.asking == Asking::EachFrame && !out.is_empty();
         if asks {
             out.extend_from_slice(ASK_WIDTH);
@@ -199,7 +200,7 @@ impl<W: Write> Screen<W> {
         let rows = std::mem::replace(&mut self.shown, rows);
         if asks {
             let before = Place { rows, at: before.0, column: before.1 };
-            self.unsure.sent(self.width, before, lines, self.height);
+            self.unsure.sent(self.width, at, before, lines, self.height);
         }
         self.send(&out)
     }
@@ -235,7 +236,7 @@ impl<W: Write> Screen<W> {
         go(&mut self.at, 0, out);
         out.push(b'\r');
         if !self.shown.is_empty() {
-            out.extend_from_slice(b"\x1b[J");
+            erase(self.shown.len(), out);
         }
         for line in lines {
             // Wider lines are for the terminal to break, so that it can join them again when it is resized.
@@ -303,6 +304,15 @@ impl<W: Write> Screen<W> {
             lines.insert(0, line.clone());
         }
         Wrong::Gone { lines, columns: found.saturating_sub(rows) * columns }
+    }
+
+    /// The row of the viewport that is in a row of the screen; `None` above it, or where the terminal does not say.
+    pub fn row_at(&self, row: u16) -> Option<u16> {
+        let top = match self.extent {
+            Extent::Inline => self.unsure.top()?,
+            Extent::Whole => 0,
+        };
+        row.checked_sub(u16::try_from(top).ok()?)
     }
 
     /// Whether an answer is still to come.
@@ -375,8 +385,10 @@ impl<W: Write> Screen<W> {
             }
         };
         self.at = above.min(reach);
+        let rows = self.at + 1;
         go(&mut self.at, 0, &mut out);
-        out.extend_from_slice(b"\r\x1b[J");
+        out.push(b'\r');
+        erase(rows, &mut out);
         if self.asking == Asking::EachFrame && self.erased.is_some() {
             out.extend_from_slice(ASK_WIDTH);
             out.push(b'\r');
@@ -391,7 +403,9 @@ impl<W: Write> Screen<W> {
     pub fn leave(&mut self) -> io::Result<()> {
         let mut out = Vec::new();
         go(&mut self.at, 0, &mut out);
-        out.extend_from_slice(b"\r\x1b[J\x1b[?25h");
+        out.push(b'\r');
+        erase(self.shown.len(), &mut out);
+        out.extend_from_slice(b"\x1b[?25h");
         self.forget();
         self.put(&out)
     }
@@ -431,6 +445,13 @@ fn go(at: &mut usize, row: usize, out: &mut Vec<u8>) {
         _ => out.extend_from_slice(format!("\x1b[{count}{direction}").as_bytes()),
     }
     *at = row;
+}
+
+/// Erases `rows` rows and all below them, the cursor being at the start of the first one. Not all at once: tmux takes the
+/// erasure of a whole screen for the wish to keep what is on it, and puts it into the scrollback.
+fn erase(rows: usize, out: &mut Vec<u8>) {
+    let sequence: &[u8] = if rows > 1 { b"\x1b[K\x1b[B\x1b[J\x1b[A" } else { b"\x1b[J" };
+    out.extend_from_slice(sequence);
 }
 
 fn column_at(column: usize, out: &mut Vec<u8>) {

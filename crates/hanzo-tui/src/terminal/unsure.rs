@@ -38,7 +38,7 @@ impl Place {
 #[derive(Debug)]
 enum Question {
     /// How wide the screen was when it came to this frame.
-    Frame { width: usize, before: Place, lines: Option<Vec<Line<'static>>> },
+    Frame { width: usize, at: usize, before: Place, lines: Option<Vec<Line<'static>>> },
     /// Where the cursor is.
     Where,
     /// How wide the screen is now.
@@ -106,15 +106,17 @@ pub(super) struct Unsure {
     whereabouts: Whereabouts,
     /// The width at which the old viewport was really erased.
     erased: Option<usize>,
+    /// The row of the screen the viewport began in when the terminal last said.
+    top: Option<usize>,
     /// Answers that were no longer waited for and may still come.
     late: usize,
 }
 
 impl Unsure {
-    /// A frame was sent. Lines that would not fit on the screen could not be reached again and are not kept.
-    pub fn sent(&mut self, width: usize, before: Place, lines: &[Line<'_>], most: usize) {
+    /// A frame was sent, and the cursor is in row `at` of the viewport. Lines that would not fit on the screen could not be reached again and are not kept.
+    pub fn sent(&mut self, width: usize, at: usize, before: Place, lines: &[Line<'_>], most: usize) {
         let lines = (lines.len() <= most).then(|| lines.iter().map(owned).collect());
-        self.questions.push_back(Question::Frame { width, before, lines });
+        self.questions.push_back(Question::Frame { width, at, before, lines });
     }
 
     /// The cursor's place and the width were asked for.
@@ -149,7 +151,7 @@ impl Unsure {
         }
         let (row, column) = (usize::from(row.max(1)), usize::from(column.max(1)));
         match self.questions.pop_front() {
-            Some(Question::Frame { width, before, lines }) => match &mut self.astray {
+            Some(Question::Frame { width, at, before, lines }) => match &mut self.astray {
                 Some(astray) => {
                     astray.lines = astray.lines.take().zip(lines).map(|(mut all, more)| {
                         all.extend(more);
@@ -157,13 +159,17 @@ impl Unsure {
                     });
                 }
                 None if column != width => self.astray = Some(Astray { before, width: column, lines }),
-                None => {}
+                None => self.top = (row - 1).checked_sub(at),
             },
             Some(Question::Where) => self.whereabouts.cursor = Some((row - 1, column - 1)),
             Some(Question::Width) => self.whereabouts.width = Some(column),
             Some(Question::Erased) => self.erased = Some(column),
             None => {}
         }
+    }
+
+    pub fn top(&self) -> Option<usize> {
+        self.top
     }
 
     /// Nobody waits for answers any more; what was not answered is taken to have gone well.

@@ -33,6 +33,16 @@ pub fn plan(steps: &[PlanStep], context: &RenderContext) -> Vec<Line<'static>> {
     rows.into_lines()
 }
 
+/// The plan in one line, where there is no room for more: how far it is, and what is being done.
+pub fn plan_line(steps: &[PlanStep], context: &RenderContext) -> Line<'static> {
+    let done = steps.iter().filter(|step| step.status == PlanStatus::Done).count();
+    let of = |status| steps.iter().find(|step| step.status == status);
+    let step = of(PlanStatus::Active).or_else(|| of(PlanStatus::Pending));
+    let step = step.map(|step| format!(": {}", plain::clean(&step.text))).unwrap_or_default();
+    let line = format!("Plan {done}/{}{step}", steps.len());
+    Line::styled(plain::clip(&line, context.columns()).into_owned(), context.theme.strong)
+}
+
 /// A question of the agent, with its answer once there is one.
 pub fn question(asked: &Question, context: &RenderContext) -> Vec<Line<'static>> {
     let theme = &context.theme;

@@ -1,7 +1,5 @@
 //! Tool calls: a line that says what was done and how it went, and below it what a person wants to see of the result.
 
-use std::borrow::Cow;
-
 use hanzo_md_render::plain;
 use hanzo_protocol::item::{Taint, ToolCallItem, ToolCallStatus};
 use hanzo_protocol::tool::ToolResult;
@@ -9,6 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 
+use super::call::{data, duration, exit_code, shown, title};
 use super::diff::Diff;
 use super::rows::{Rows, grouped};
 use super::{Detail, RenderContext, markdown};
@@ -96,12 +95,19 @@ fn report(output: &str, rows: &mut Rows<'_>, context: &RenderContext) {
     more(hidden, rows, context);
 }
 
+/// Whether it failed, or ran a command that says that it did.
+fn went_wrong(call: &ToolCallItem) -> bool {
+    let code = call.result.as_ref().and_then(exit_code);
+    call.status == ToolCallStatus::Failed || code.is_some_and(|code| code != 0)
+}
+
 fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &RenderContext) {
-    let style = if call.status == ToolCallStatus::Failed { Style::new() } else { context.theme.dim };
+    let wrong = went_wrong(call);
+    let style = if wrong { Style::new() } else { context.theme.dim };
     let total = output.lines().count();
-    let most = match (context.results, call.status) {
+    let most = match (context.results, wrong) {
         (Detail::Full, _) => total,
-        (Detail::Folded, ToolCallStatus::Failed) => FAILURE_ROWS,
+        (Detail::Folded, true) => FAILURE_ROWS,
         // The user knows the file, or opens it.
         (Detail::Folded, _) if call.tool == "fs.read" => 0,
         // What these return, the plan and the question show.
@@ -110,7 +116,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     };
     let hidden = total.saturating_sub(most);
     // What a failure says last is what matters.
-    let from_end = call.status == ToolCallStatus::Failed;
+    let from_end = wrong;
     if from_end {
         more(hidden, rows, context);
     }
@@ -129,7 +135,7 @@ fn preview(output: &str, call: &ToolCallItem, rows: &mut Rows<'_>, context: &Ren
     }
 }
 
-pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
+fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) {
     if hidden == 0 {
         return;
     }
@@ -148,12 +154,14 @@ pub(super) fn more(hidden: usize, rows: &mut Rows<'_>, context: &RenderContext) 
 pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> {
     let theme = &context.theme;
     let (shape, word, style) = match call.status {
+        ToolCallStatus::Completed if went_wrong(call) => ("● ", "Done: ", theme.warn),
         ToolCallStatus::Completed => ("● ", "Done: ", theme.good),
         ToolCallStatus::Failed => ("● ", "Failed: ", theme.bad),
         ToolCallStatus::Denied => ("✗ ", "Denied: ", theme.bad),
         ToolCallStatus::Interrupted => ("■ ", "Interrupted: ", theme.warn),
         ToolCallStatus::AwaitingApproval => ("○ ", "Waits for your consent: ", theme.warn),
-        ToolCallStatus::Pending => ("○ ", "Next: ", theme.dim),
+        // That it runs is known only of what prints something.
+        ToolCallStatus::Pending => ("○ ", "Under way: ", theme.accent),
         ToolCallStatus::Running => ("○ ", "Running: ", theme.accent),
     };
     let columns = context.columns();
@@ -186,32 +194,6 @@ pub fn card_line(call: &ToolCallItem, context: &RenderContext) -> Line<'static> 
     Line::from(spans)
 }
 
-/// The name of the call and what it is about. A subagent is called by its name.
-fn title(call: &ToolCallItem) -> (String, String) {
-    let name = plain::clean(&call.tool).into_owned();
-    if call.tool == "agent.run"
-        && let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments)
-        && let (Some(agent), Some(task)) =
-            (arguments.get("agent").and_then(Value::as_str), arguments.get("task").and_then(Value::as_str))
-    {
-        return (format!("agent {}", one_line(agent)), one_line(task));
-    }
-    let subject = subject(&call.arguments);
-    let subject = if subject.is_empty() { patched(&call.arguments).join(", ") } else { subject };
-    (name, subject)
-}
-
-/// The files a patch in the arguments changes.
-fn patched(arguments: &str) -> Vec<String> {
-    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return Vec::new() };
-    let Some(patch) = arguments.get("patch").and_then(Value::as_str) else { return Vec::new() };
-    let names = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ "];
-    let named = |line: &str| names.iter().find_map(|name| line.strip_prefix(name).map(one_line));
-    let mut files: Vec<String> = patch.lines().filter_map(named).filter(|name| name != "/dev/null").collect();
-    files.dedup();
-    files
-}
-
 /// How it went: changes, counts, the exit code, the time; as much of it as fits into `most` columns.
 fn ending(call: &ToolCallItem, most: usize, context: &RenderContext) -> String {
     let mut parts: Vec<String> = Vec::new();
@@ -225,7 +207,7 @@ fn ending(call: &ToolCallItem, most: usize, context: &RenderContext) -> String {
     }
     let number = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_i64);
     match call.status {
-        ToolCallStatus::Completed => match number("exit_code") {
+        ToolCallStatus::Completed => match call.result.as_ref().and_then(exit_code) {
             Some(code) if code != 0 => parts.push(format!("exit code {code}")),
             _ => {
                 if let Some(lines) = number("lines").and_then(|lines| u64::try_from(lines).ok()) {
@@ -233,7 +215,7 @@ fn ending(call: &ToolCallItem, most: usize, context: &RenderContext) -> String {
                 }
             }
         },
-        ToolCallStatus::Failed => parts.push(match number("exit_code") {
+        ToolCallStatus::Failed => parts.push(match call.result.as_ref().and_then(exit_code) {
             Some(code) => format!("exit code {code}"),
             None if data.and_then(|data| data.get("status")).and_then(Value::as_str) == Some("timed_out") => {
                 "timed out".to_owned()
@@ -270,66 +252,6 @@ fn error_text(call: &ToolCallItem) -> String {
     result.map(|result| result.error.clone().unwrap_or_else(|| result.output.clone())).unwrap_or_default()
 }
 
-fn data(result: &ToolResult) -> Option<&serde_json::Map<String, Value>> {
-    result.envelope.as_ref()?.get("data")?.as_object()
-}
-
 fn diff_text(result: &ToolResult) -> Option<&str> {
     data(result)?.get("diff")?.as_str()
-}
-
-/// What a person wants to see of a result.
-pub fn shown(result: &ToolResult) -> Cow<'_, str> {
-    let Some(data) = data(result) else {
-        return Cow::Borrowed(if result.output.is_empty() {
-            result.error.as_deref().unwrap_or_default()
-        } else {
-            &result.output
-        });
-    };
-    let names = ["text", "diff", "stdout", "stderr"];
-    if !names.iter().any(|name| data.get(*name).is_some_and(Value::is_string)) {
-        return Cow::Borrowed(&result.output);
-    }
-    let parts = names.iter().filter_map(|name| data.get(*name)?.as_str());
-    let parts: Vec<&str> = parts.map(str::trim_end).filter(|part| !part.is_empty()).collect();
-    match parts.as_slice() {
-        [one] => Cow::Borrowed(one),
-        several => Cow::Owned(several.join("\n")),
-    }
-}
-
-/// What a call is about, from its arguments: a command, a file, a query.
-pub fn subject(arguments: &str) -> String {
-    const TELLING: [&str; 12] = [
-        "command", "argv", "query", "pattern", "uri", "path", "file", "url", "message", "task", "name",
-        "question",
-    ];
-    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return String::new() };
-    let words = |value: &Value| match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Array(list) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            (!words.is_empty()).then(|| words.join(" "))
-        }
-        _ => None,
-    };
-    let found = TELLING.iter().find_map(|name| words(arguments.get(*name)?)).unwrap_or_default();
-    let found = one_line(&found);
-    found.strip_prefix("file://").unwrap_or(&found).to_owned()
-}
-
-/// Cleaned, with line breaks and runs of blanks joined. No more of it than a line can hold.
-fn one_line(text: &str) -> String {
-    let start: String = text.chars().take(2_000).collect();
-    plain::clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A duration in the unit people think in.
-pub fn duration(milliseconds: u64) -> String {
-    match milliseconds {
-        0..1_000 => format!("{milliseconds} ms"),
-        1_000..60_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
-        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
-    }
 }

@@ -5,6 +5,7 @@
 //! holds a control character, whatever a model or a tool wrote.
 
 mod ask;
+mod call;
 mod card;
 mod convert;
 mod diff;
@@ -18,11 +19,12 @@ use hanzo_protocol::item::{BreakReason, Item, ItemContent, NoticeLevel, TurnEnd,
 use hanzo_protocol::message::{ApiError, ApiErrorKind};
 use ratatui::text::Line;
 
-pub use ask::{Verdict, approval, plan, question};
-pub use card::{card_line, duration, shown, subject};
+pub use ask::{Verdict, approval, plan, plan_line, question};
+pub use call::{duration, exit_code, shown, subject};
+pub use card::card_line;
 pub use diff::diff;
 pub use message::{StreamingMessage, markdown, said, thought};
-pub use proposal::proposal;
+pub use proposal::Proposal;
 
 use crate::theme::{Marks, Theme};
 use rows::{Rows, grouped};

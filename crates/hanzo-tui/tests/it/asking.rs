@@ -33,6 +33,7 @@ fn asked() -> Stage {
     ));
     stage.engine(EventContent::ItemStarted { item: item.clone() });
     stage.engine(EventContent::ApprovalRequested { approval: approval(item.id) });
+    stage.pause();
     stage.take_wanted();
     stage
 }
@@ -100,35 +101,13 @@ fn a_question_mark_explains_and_other_keys_do_nothing() {
 }
 
 #[test]
-fn keys_of_a_word_being_typed_do_not_answer() {
-    let mut stage = Stage::new(80, 24);
-    stage.ask("test it");
-    stage.keys("ma");
-    let item =
-        stage.item(call("proc.exec", &json!({"command": "x"}), ToolCallStatus::AwaitingApproval, None));
-    stage.engine(EventContent::ApprovalRequested { approval: approval(item.id) });
-    stage.take_wanted();
-    stage.keys("ybe");
-    assert!(stage.requests().is_empty(), "the user was typing");
-    assert!(
-        stage.screen().contains("› maybe") && stage.screen().contains("Allow this?"),
-        "{}",
-        stage.screen()
-    );
-    stage.wait(600);
-    assert!(!stage.screen().contains("stop typing"));
-    stage.keys("y");
-    assert_eq!(answer(&mut stage), ApprovalAnswer::Once);
-    assert!(stage.screen().contains("› maybe"), "the draft is still there");
-}
-
-#[test]
 fn without_scopes_only_this_once_can_be_granted() {
     let mut stage = Stage::new(80, 24);
     stage.ask("go");
     stage.wait(1_000);
     let asked = Approval { scopes: Vec::new(), ..approval(ItemId::new()) };
     stage.engine(EventContent::ApprovalRequested { approval: asked });
+    stage.pause();
     stage.take_wanted();
     stage.keys("ap");
     assert!(stage.requests().is_empty());
@@ -169,6 +148,7 @@ fn the_answers_of_a_long_question_are_in_sight() {
             .concat();
         let asked = Approval { summary, ..approval(ItemId::new()) };
         stage.engine(EventContent::ApprovalRequested { approval: asked });
+        stage.pause();
         let screen = stage.screen();
         for words in ["Allow this?", "y  Yes", "n  No"] {
             assert!(screen.contains(words), "{width}x{height}: {words}\n{screen}");
@@ -200,6 +180,7 @@ fn a_question_is_answered_by_number_by_arrow_or_in_own_words() {
         stage.ask("go");
         stage.wait(1_000);
         stage.engine(EventContent::QuestionAsked { question: question(choices) });
+        stage.pause();
         stage.take_wanted();
         stage.keys(keys);
         let requests = stage.requests();
@@ -246,6 +227,7 @@ fn a_modal_dialog_hides_the_composer_and_one_typed_in_has_an_input() {
         answer: None,
     };
     stage.engine(EventContent::QuestionAsked { question });
+    stage.pause();
     assert!(rows(&stage, Part::Composer) == 0, "a card with choices is modal");
     stage.keys("o");
     assert!(rows(&stage, Part::Composer) > 0, "free text is typed");
@@ -275,10 +257,56 @@ fn whoever_is_asked_to_allow_a_change_sees_it() {
     stage.wait(1_000);
     let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n fn a() {\n-    one();\n+    two();\n }\n*** End Patch\n";
     let arguments = json!({"action": "apply_patch", "patch": patch});
-    let item = stage.item(call("fs.apply_patch", &arguments, ToolCallStatus::AwaitingApproval, None));
-    stage.engine(EventContent::ItemStarted { item });
+    // The engine tells of the call once, before it is asked about.
+    let item = stage.item(call("fs.apply_patch", &arguments, ToolCallStatus::Pending, None));
+    stage.engine(EventContent::ItemStarted { item: item.clone() });
+    let asked = Approval { tool: "fs.apply_patch".into(), ..approval(item.id) };
+    stage.engine(EventContent::ApprovalRequested { approval: asked });
+    stage.pause();
     let screen = stage.screen();
-    assert!(screen.contains("fs.apply_patch src/a.rs"), "{screen}");
+    assert!(screen.contains("fs.apply_patch src/a.rs  waits for your consent"), "{screen}");
     assert!(screen.contains("    -     one();") && screen.contains("    +     two();"), "{screen}");
     assert!(!screen.contains("Begin Patch"), "{screen}");
+    stage.keys("y");
+    assert!(!stage.screen().contains("waits for your consent"), "{}", stage.screen());
+}
+
+#[test]
+fn a_change_that_is_longer_than_the_screen_can_be_read_to_its_end_before_it_is_allowed() {
+    for (width, height) in [(40, 15), (80, 24), (200, 50)] {
+        let mut stage = Stage::new(width, height);
+        stage.ask("write it");
+        stage.wait(1_000);
+        let content = (1..=90).map(|n| format!("line {n} of the file\n")).collect::<Vec<_>>().concat();
+        let arguments = json!({"action": "write", "uri": "a.txt", "content": content});
+        let item = stage.item(call("fs.write", &arguments, ToolCallStatus::Pending, None));
+        stage.engine(EventContent::ItemStarted { item: item.clone() });
+        let asked = Approval { tool: "fs.write".into(), ..approval(item.id) };
+        stage.engine(EventContent::ApprovalRequested { approval: asked });
+        stage.pause();
+        let mut seen = String::new();
+        for _ in 0..40 {
+            let screen = stage.screen();
+            assert!(screen.contains("y  Yes, this once") && screen.contains("n  No"), "{screen}");
+            seen.push_str(&screen);
+            stage.keys("<PageDown>");
+        }
+        assert!(stage.screen().contains("this is the end"), "{}", stage.screen());
+        stage.keys("<PageUp>");
+        assert!(!stage.screen().contains("+ line 90 of"), "{}", stage.screen());
+        for n in 1..=90 {
+            assert!(seen.contains(&format!("+ line {n} of the file")), "{width}x{height}: line {n}\n{seen}");
+        }
+        assert!(stage.requests().iter().all(|request| !matches!(request, Request::ApprovalRespond(_))));
+    }
+}
+
+#[test]
+fn what_a_command_prints_is_seen_while_it_runs() {
+    let mut stage = Stage::new(80, 24);
+    stage.ask("build");
+    let item = stage.item(call("proc.exec", &json!({"command": "make"}), ToolCallStatus::Pending, None));
+    stage.engine(EventContent::ItemStarted { item: item.clone() });
+    stage.engine(EventContent::ItemDelta { item_id: item.id, delta: "compiling quokka\n".into() });
+    assert!(stage.screen().contains("│ compiling quokka"), "{}", stage.screen());
 }

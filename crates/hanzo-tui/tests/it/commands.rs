@@ -429,9 +429,11 @@ fn a_commit_message_is_written_by_the_model_and_accepted_by_the_user() {
     stage.turn_ends(TurnEnd::Completed);
     let screen = stage.screen();
     assert!(screen.contains("Commit?") && screen.contains("fix(parser): accept empty input"), "{screen}");
+    stage.pause();
     stage.keys("<Down><CR>");
     assert!(stage.take_wanted().contains(&Command::Edit("fix(parser): accept empty input".into())));
     stage.event(Event::Edited(Ok("fix: better\n".into())));
+    stage.pause();
     stage.keys("<CR>");
     let wanted = stage.take_wanted();
     assert!(wanted.iter().any(|command| matches!(command, Command::Run(Job::Commit(_), "git", arguments) if arguments[..] == ["commit", "-m", "fix: better"])), "{wanted:?}");

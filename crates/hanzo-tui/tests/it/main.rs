@@ -7,6 +7,7 @@ mod commands;
 mod keys;
 mod oracle;
 mod overlays;
+mod pausing;
 mod properties;
 mod screen;
 mod screens;

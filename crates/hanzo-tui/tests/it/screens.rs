@@ -1,8 +1,8 @@
 //! What a person sees, at four widths.
 
 use hanzo_protocol::event::EventContent;
-use hanzo_protocol::ids::ApprovalId;
-use hanzo_protocol::item::{Approval, ItemContent, PlanStatus, PlanStep, ToolCallStatus, TurnEnd};
+use hanzo_protocol::ids::{ApprovalId, QuestionId};
+use hanzo_protocol::item::{Approval, ItemContent, PlanStatus, PlanStep, Question, ToolCallStatus, TurnEnd};
 use hanzo_protocol::tool::ToolResult;
 use serde_json::json;
 
@@ -77,6 +77,35 @@ fn a_request_for_consent() {
             scopes: vec!["Bash(cargo test --workspace)".into(), "Bash(cargo test:*)".into()],
         };
         stage.engine(EventContent::ApprovalRequested { approval });
+        stage.pause();
+    });
+}
+
+#[test]
+fn a_question_with_answers() {
+    at_all_widths("question", |stage| {
+        stage.ask("store it");
+        stage.wait(1_000);
+        let question = Question {
+            question_id: QuestionId::new(),
+            text: "Which database should the sessions be kept in, given that there is one already?".into(),
+            choices: vec!["SQLite, in a file beside the others".into(), "PostgreSQL".into()],
+            answer: None,
+        };
+        stage.engine(EventContent::QuestionAsked { question });
+        stage.pause();
+    });
+}
+
+#[test]
+fn a_plan_to_carry_out() {
+    at_all_widths("plan", |stage| {
+        stage.keys("<S-Tab><S-Tab>");
+        stage.ask("plan it");
+        stage.say("1. Read the notes\n2. Write the summary");
+        stage.wait(10_000);
+        stage.turn_ends(TurnEnd::Completed);
+        stage.pause();
     });
 }
 

@@ -34,6 +34,8 @@ pub struct Stage {
     pub wanted: Vec<Command>,
     now: Duration,
     cursor: u64,
+    /// Whether nothing is drawn by itself.
+    held: bool,
 }
 
 fn cells(n: u16) -> NonZeroU16 {
@@ -76,6 +78,7 @@ impl Stage {
             wanted: Vec::new(),
             now: Duration::from_secs(100),
             cursor: 0,
+            held: false,
         };
         stage.done(commands);
         stage.draw();
@@ -150,7 +153,14 @@ impl Stage {
     pub fn event(&mut self, event: Event) {
         let commands = self.app.update(event, self.now);
         self.done(commands);
-        self.draw();
+        if !self.held {
+            self.draw();
+        }
+    }
+
+    /// Draws nothing from now on unless told to.
+    pub fn hold(&mut self) {
+        self.held = true;
     }
 
     pub fn answer(&mut self, asked: Asked, response: Response) {
@@ -163,6 +173,7 @@ impl Stage {
         let bytes = std::mem::take(self.screen.output());
         self.terminal.process(&bytes);
         self.written.extend(bytes);
+        self.app.drawn(self.now);
     }
 
     /// Types keys, in the editor's notation, each a while after the other.
@@ -171,6 +182,11 @@ impl Stage {
             self.now += Duration::from_millis(10);
             self.event(Event::Input(Input::Key(key)));
         }
+    }
+
+    /// Lets the time pass after which a dialog that opened by itself takes keys.
+    pub fn pause(&mut self) {
+        self.wait(400);
     }
 
     /// Lets time pass.

@@ -224,6 +224,7 @@ fn an_approved_plan_is_carried_out_in_a_window_that_closes() {
     stage.wait(1_000);
     stage.turn_ends(TurnEnd::Completed);
     assert!(stage.screen().contains("Carry out this plan?"), "{}", stage.screen());
+    stage.pause();
     stage.keys("<Down><Down><CR>");
     let requests = stage.requests();
     assert!(
@@ -239,6 +240,24 @@ fn an_approved_plan_is_carried_out_in_a_window_that_closes() {
         "the window closes with the turn: {requests:?}"
     );
     assert!(!stage.screen().contains("Carry out"), "only a turn in plan mode ends with that question");
+}
+
+#[test]
+fn what_was_granted_until_the_turn_ends_ends_with_the_face_too() {
+    let mut stage = Stage::new(80, 24);
+    assert_eq!(stage.app.closing(), None);
+    stage.keys("<S-Tab><S-Tab>");
+    stage.ask("plan something");
+    stage.wait(1_000);
+    stage.turn_ends(TurnEnd::Completed);
+    stage.pause();
+    stage.keys("<Down><Down><CR>");
+    let closing = stage.app.closing();
+    assert!(
+        matches!(&closing, Some(Request::ThreadConfigure(change)) if change.posture == Some(Posture::Ask)),
+        "{closing:?}"
+    );
+    assert_eq!(stage.app.closing(), None, "once");
 }
 
 #[test]

@@ -27,6 +27,7 @@ use host::Machine;
 /// Opens the face and stays in it until the user leaves.
 pub fn run(global: &Global, args: &FaceArgs) -> Result<ExitCode, Failure> {
     check(args)?;
+    hanzo_sandbox::memory::be_frugal();
     let inputs = settings::inputs(global, settings::trust(false))?;
     let loaded = hanzo_config::load(&inputs).map_err(|error| settings::failure(Exit::Config, &error))?;
     let input = match loaded.settings().input_mode {

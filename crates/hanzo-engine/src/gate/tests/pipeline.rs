@@ -77,7 +77,8 @@ async fn a_question_says_what_why_and_which_rules_could_be_granted() {
         (
             call("exit_plan_mode", &json!({"effect": "write", "plan": "1. tea"})),
             "Accept the plan and begin to carry it out:\n1. tea",
-            "This is for you to decide",
+            "This is for you to decide. A yes ends plan mode, and until this turn ends its calls run without being asked \
+             about; what a rule denies, what leaves the sandbox and further plans still stop",
             vec![],
         ),
     ];
