@@ -3,9 +3,11 @@
 //! Without `ctags` there is nothing to compare with, and the test says so. `HANZO_CTAGS_TREES` is a list of directories, separated by colons, that are
 //! compared as well as this repository; the shares are printed with `--nocapture`.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 use hanzo_sandbox::SandboxConfig;
 use hanzo_tools::{Selection, toolset};
@@ -23,6 +25,13 @@ struct Tag {
     kind: String,
     language: String,
     line: String,
+}
+
+impl Tag {
+    /// The number of its line, from 0.
+    fn index(&self) -> usize {
+        self.line.parse::<usize>().unwrap_or(1) - 1
+    }
 }
 
 /// What ctags finds; `None` when there is none, or another program of that name.
@@ -110,14 +119,28 @@ enum Excluded {
     LocalOfMacro,
 }
 
-fn line_of(root: &Path, tag: &Tag) -> String {
-    let text = std::fs::read(root.join(&tag.file)).unwrap_or_default();
-    let number = tag.line.parse::<usize>().unwrap_or(1) - 1;
-    let line = text.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
-    String::from_utf8_lossy(line).into_owned()
+/// The lines of a tree's files, each read once.
+struct Sources {
+    root: PathBuf,
+    files: RefCell<HashMap<String, Rc<Vec<String>>>>,
 }
 
-fn excluded(root: &Path, tag: &Tag) -> Option<Excluded> {
+impl Sources {
+    fn lines(&self, file: &str) -> Rc<Vec<String>> {
+        let read = || {
+            let text = std::fs::read(self.root.join(file)).unwrap_or_default();
+            let lines = text.split(|byte| *byte == b'\n');
+            Rc::new(lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect())
+        };
+        Rc::clone(self.files.borrow_mut().entry(file.to_owned()).or_insert_with(read))
+    }
+
+    fn line_of(&self, tag: &Tag) -> String {
+        self.lines(&tag.file).get(tag.index()).cloned().unwrap_or_default()
+    }
+}
+
+fn excluded(sources: &Sources, tag: &Tag) -> Option<Excluded> {
     if tag.name.is_empty() || tag.name.starts_with("__anon") || tag.name.starts_with("AnonymousFunction") {
         return Some(Excluded::Nameless);
     }
@@ -126,21 +149,21 @@ fn excluded(root: &Path, tag: &Tag) -> Option<Excluded> {
         (_, "label" | "header" | "unknown" | "parameter" | "local")
         | ("Python", "namespace" | "module")
         | ("Go", "packageName") => Some(Excluded::NoDefinition),
-        ("Rust", "variable") if line_of(root, tag).contains(&format!("'static {}", tag.name)) => {
+        ("Rust", "variable") if sources.line_of(tag).contains(&format!("'static {}", tag.name)) => {
             Some(Excluded::Misread)
         }
-        ("C" | "C++", kind) => excluded_in_c(root, tag, kind),
-        ("JavaScript" | "TypeScript", kind) => excluded_in_script(&line_of(root, tag), tag, kind),
+        ("C" | "C++", kind) => excluded_in_c(sources, tag, kind),
+        ("JavaScript" | "TypeScript", kind) => excluded_in_script(&sources.line_of(tag), tag, kind),
         _ => None,
     }
 }
 
-fn excluded_in_c(root: &Path, tag: &Tag, kind: &str) -> Option<Excluded> {
+fn excluded_in_c(sources: &Sources, tag: &Tag, kind: &str) -> Option<Excluded> {
     let is_macro = |name: &str| {
         name.contains('_')
             && name.chars().all(|letter| letter.is_uppercase() || letter.is_numeric() || letter == '_')
     };
-    let line = line_of(root, tag);
+    let line = sources.line_of(tag);
     let before = line.split(&tag.name).next().unwrap_or_default();
     match kind {
         "function" | "prototype" | "member" if is_macro(&tag.name) => {
@@ -152,10 +175,8 @@ fn excluded_in_c(root: &Path, tag: &Tag, kind: &str) -> Option<Excluded> {
             (value.contains('<') || value.contains('(')).then_some(Excluded::Misread)
         }
         "variable" => {
-            let text = std::fs::read(root.join(&tag.file)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            let number = tag.line.parse::<usize>().unwrap_or(1) - 1;
-            let above: Vec<&str> = text.lines().take(number).collect();
+            let lines = sources.lines(&tag.file);
+            let above = &lines[..tag.index().min(lines.len())];
             let begin =
                 above.iter().rev().find(|line| line.starts_with(|letter: char| letter.is_alphabetic()));
             let name = begin.and_then(|line| line.split('(').next()).unwrap_or_default();
@@ -206,13 +227,14 @@ fn compare(root: &Path, tags: &[Tag], least_tags: usize) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (root, outside) = (root.to_owned(), root.to_owned());
     let stage = Stage { dir: data, root, outside, data: PathBuf::new(), host, tools, runtime };
+    let sources = Sources { root: stage.root.clone(), files: RefCell::default() };
     let mut files: HashMap<String, HashSet<String>> = HashMap::new();
     let mut counted: HashSet<(&str, &str)> = HashSet::new();
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     let mut missing: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for tag in tags {
         let share = shares.entry(tag.language.clone()).or_default();
-        if let Some(reason) = excluded(&stage.root, tag) {
+        if let Some(reason) = excluded(&sources, tag) {
             *share.excluded.entry(reason).or_default() += 1;
             continue;
         }
