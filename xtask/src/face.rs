@@ -4,13 +4,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::workspace::root;
+use crate::workspace::{cargo, root};
 
 /// How a test marks a number.
 const MARK: &str = "measured: ";
 
 /// Runs the measuring tests of a release build, one at a time, and prints what they measured. They fail where a limit is missed.
 pub fn bench() -> Result<()> {
+    // First alone, so that the compiler is seen at work and does not work while something is measured.
+    cargo(&["test", "--release", "--package", "hanzo-dev", "--test", "it", "--no-run"])?;
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["test", "--release", "--package", "hanzo-dev", "--test", "it", "--"];
     let done = Command::new(program)

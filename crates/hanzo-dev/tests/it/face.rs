@@ -75,6 +75,27 @@ impl Tmux {
         Some(tmux)
     }
 
+    /// A shell a person types at, with jobs to be stopped and gone on with.
+    pub fn shell(world: &World) -> Option<Self> {
+        let program = env!("CARGO_BIN_EXE_hanzo-dev");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let variables = format!("PS1='shell> ' HANZO={program} PATH='{path}'");
+        let home = world.home().display();
+        let line = format!(
+            "cd {}; exec env -i HOME={home} TERM=xterm-256color LANG=C.UTF-8 {variables} sh -i",
+            world.workspace().display()
+        );
+        if Command::new("tmux").arg("-V").output().is_err() {
+            hanzo_testkit::not_run("tmux");
+            return None;
+        }
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let tmux = Self { socket: format!("hanzo-test-{}-{count}", std::process::id()) };
+        tmux.run(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", &line]);
+        tmux.wait_for("shell>");
+        Some(tmux)
+    }
+
     pub fn run(&self, arguments: &[&str]) -> String {
         let done = Command::new("tmux").args(["-L", &self.socket]).args(arguments).output().unwrap();
         assert!(done.status.success(), "tmux {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));

@@ -231,3 +231,23 @@ fn the_modes_of_the_terminal_are_given_back_when_the_program_is_told_to_end() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn the_shell_has_the_terminal_until_the_face_is_gone_on_with() {
+    let server = Server::start([Reply::text("Here again.")]);
+    let world = world(&server);
+    let Some(tmux) = Tmux::shell(&world) else { return };
+    tmux.type_line("\"$HANZO\"");
+    tmux.wait_for(READY);
+    tmux.run(&["send-keys", "-l", "half a draft"]);
+    tmux.wait_for("› half a draft");
+    tmux.key("C-z");
+    tmux.wait_until("the shell", |screen| screen.trim_end().ends_with("shell>"));
+    assert!(!tmux.screen().contains("› half a draft"), "the viewport is gone\n{}", tmux.screen());
+    tmux.type_line("echo in $((40 + 2)) the shell");
+    tmux.wait_for("in 42 the shell");
+    tmux.type_line("fg");
+    tmux.wait_for("› half a draft");
+    tmux.key("Enter");
+    tmux.wait_for("Here again.");
+}

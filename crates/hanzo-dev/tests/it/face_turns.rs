@@ -246,3 +246,27 @@ fn leaving_in_the_middle_of_a_plan_takes_back_what_was_granted_for_it() {
     let Some(tmux) = Tmux::start(&world, 100, 30, "--continue") else { return };
     tmux.wait_for("── ask · ");
 }
+
+#[test]
+fn the_change_is_in_the_dialog_and_what_a_command_prints_is_seen_while_it_runs() {
+    let server = Server::start([
+        Reply::tool_call("fs", json!({"action": "write", "uri": "made.txt", "content": "one quokka\ntwo\n"})),
+        shell("echo printed early; while [ ! -e go ]; do sleep 0.1; done"),
+        Reply::text("The end of it."),
+    ]);
+    let world = world(&server);
+    let Some(tmux) = Tmux::start(&world, 100, 30, "") else { return };
+    tmux.type_line("begin");
+    wait_for_consent(&tmux);
+    let screen = tmux.screen();
+    for words in ["fs.write made.txt  waits for your consent", "    + one quokka", "    + two"] {
+        assert!(screen.contains(words), "{words}\n{screen}");
+    }
+    tmux.key("y");
+    tmux.wait_for_dialog("Run `echo printed early");
+    tmux.key("y");
+    tmux.wait_for("│ printed early");
+    assert!(!tmux.everything().contains("The end of it."));
+    world.write("project/go", "");
+    tmux.wait_for_line("The end of it.");
+}

@@ -247,6 +247,8 @@ impl Growing {
                 let line = format!("Thinking: {}", text::clip_left(&words, context.width.saturating_sub(11)));
                 vec![Line::styled(line, context.theme.dim)]
             }
+            // The question itself is in sight.
+            ItemContent::ToolCall(call) if call.tool == "ask" && !self.done => Vec::new(),
             ItemContent::ToolCall(call) if !self.done => {
                 let mut rows = vec![card_line(call, context)];
                 if call.status == ToolCallStatus::Running {

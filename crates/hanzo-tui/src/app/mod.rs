@@ -564,17 +564,6 @@ impl App {
         self.remark = Some(Remark { text: text.into(), until: self.now + REMARK });
     }
 
-    /// Says what became of text that was to be copied: a terminal does not tell whether it took it.
-    fn copied(&mut self, text: String, by: Option<&'static str>, commands: &mut Vec<Command>) {
-        let count = text.chars().count();
-        if let Some(program) = by {
-            self.remark(format!("Copied {count} characters with {program}"));
-        } else {
-            self.remark(format!("Sent {count} characters to the terminal's clipboard (OSC 52)"));
-            commands.push(Command::CopyByTerminal(text));
-        }
-    }
-
     fn is_busy(&self) -> bool {
         self.turn.is_some() || self.shell > 0
     }

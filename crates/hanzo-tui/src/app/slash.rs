@@ -109,6 +109,17 @@ impl App {
         }
     }
 
+    /// Says what became of text that was to be copied: a terminal does not tell whether it took it.
+    pub(super) fn copied(&mut self, text: String, by: Option<&'static str>, commands: &mut Vec<Command>) {
+        let count = text.chars().count();
+        if let Some(program) = by {
+            self.remark(format!("Copied {count} characters with {program}"));
+        } else {
+            self.remark(format!("Sent {count} characters to the terminal's clipboard (OSC 52)"));
+            commands.push(Command::CopyByTerminal(text));
+        }
+    }
+
     fn pick_theme(&mut self) {
         let entry = |label: &str, detail: &str, name| Entry {
             label: label.to_owned(),

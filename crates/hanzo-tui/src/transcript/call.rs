@@ -81,14 +81,25 @@ pub fn shown(result: &ToolResult) -> Cow<'_, str> {
         (several, None) => Cow::Owned(several.join("\n")),
         (several, Some(matches)) => {
             let parts = several.iter().map(|&part| part.to_owned());
-            Cow::Owned(parts.chain(matches.iter().map(found)).collect::<Vec<_>>().join("\n"))
+            let above = common_directory(matches);
+            let places = matches.iter().map(|place| found(place, above));
+            Cow::Owned(parts.chain(places).collect::<Vec<_>>().join("\n"))
         }
     }
 }
 
+/// How long the names of the directories are that all places have in common: they tell none from another.
+fn common_directory(places: &[Value]) -> usize {
+    let mut uris = places.iter().filter_map(|place| place["uri"].as_str());
+    let Some(first) = uris.next() else { return 0 };
+    let same = |uri: &str| first.bytes().zip(uri.bytes()).take_while(|(a, b)| a == b).count();
+    let length = uris.map(same).min().unwrap_or(first.len());
+    first.as_bytes()[..length].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1)
+}
+
 /// A place that was found, as compilers write it.
-fn found(place: &Value) -> String {
-    let file = place["uri"].as_str().and_then(|uri| uri.rsplit('/').next()).unwrap_or_default();
+fn found(place: &Value, above: usize) -> String {
+    let file = place["uri"].as_str().and_then(|uri| uri.get(above..)).unwrap_or_default();
     let line = place["range"]["start"]["line"].as_u64().map_or(0, |line| line + 1);
     format!("{file}:{line}: {}", place["text"].as_str().unwrap_or_default())
 }
@@ -124,8 +135,12 @@ mod tests {
         assert_eq!(shown(&ran), "out\nerr");
         assert_eq!(exit_code(&ran), Some(3));
         let range = json!({"start": {"line": 2, "col": 0}});
-        let places = with(&json!({"matches": [{"uri": "file:///w/a.rs", "range": range, "text": "fn a"}]}));
+        let places = with(&json!({"matches": [{"uri": "file:///w/a.rs", "range": &range, "text": "fn a"}]}));
         assert_eq!(shown(&places), "a.rs:3: fn a");
+        let place = |uri: &str| json!({"uri": uri, "range": &range, "text": "x"});
+        let uris = ["file:///w/src/a.rs", "file:///w/src/sub/a.rs", "file:///w/src/é.rs"].map(place);
+        let places = with(&json!({"matches": uris}));
+        assert_eq!(shown(&places), "a.rs:3: x\nsub/a.rs:3: x\né.rs:3: x");
         assert_eq!(shown(&with(&json!({"entries": []}))), "as it is");
         assert_eq!(shown(&ToolResult::success("plain")), "plain");
     }

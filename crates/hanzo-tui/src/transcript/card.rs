@@ -33,8 +33,9 @@ const BAR_WIDTH: usize = 40;
 
 pub(super) fn card(call: &ToolCallItem, taint: Option<Taint>, context: &RenderContext) -> Vec<Line<'static>> {
     let theme = &context.theme;
-    // What became of the plan, the plan shows.
-    if call.tool.starts_with("plan.") && call.status == ToolCallStatus::Completed {
+    // What became of the plan, the plan shows, and the question its answer.
+    let is_shown = call.tool.starts_with("plan.") || call.tool == "ask";
+    if is_shown && call.status == ToolCallStatus::Completed {
         return Vec::new();
     }
     let mut rows = Rows::new(context);

@@ -100,8 +100,11 @@ fn change(line: &str, rows: &mut Rows<'_>, context: &RenderContext) {
         (Some(" "), Some(rest)) => ("  ", "", theme.dim, rest),
         _ => ("", "", theme.dim, line),
     };
-    rows.indent("    ", "    ", theme.dim);
-    rows.cut(&format!("{}{rest}", context.mark(sign, word)), style);
+    // What is consented to is not cut.
+    let first = format!("    {}", context.mark(sign, word));
+    let after = " ".repeat(if context.in_words() { 4 } else { 4 + sign.len() });
+    rows.indent(&first, &after, style);
+    rows.output(rest, style);
 }
 
 #[cfg(test)]

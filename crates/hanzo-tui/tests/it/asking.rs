@@ -278,6 +278,7 @@ fn a_change_that_is_longer_than_the_screen_can_be_read_to_its_end_before_it_is_a
         stage.ask("write it");
         stage.wait(1_000);
         let content = (1..=90).map(|n| format!("line {n} of the file\n")).collect::<Vec<_>>().concat();
+        let content = format!("{}that is a long one\n{content}", "word ".repeat(50));
         let arguments = json!({"action": "write", "uri": "a.txt", "content": content});
         let item = stage.item(call("fs.write", &arguments, ToolCallStatus::Pending, None));
         stage.engine(EventContent::ItemStarted { item: item.clone() });
@@ -285,7 +286,7 @@ fn a_change_that_is_longer_than_the_screen_can_be_read_to_its_end_before_it_is_a
         stage.engine(EventContent::ApprovalRequested { approval: asked });
         stage.pause();
         let mut seen = String::new();
-        for _ in 0..40 {
+        for _ in 0..60 {
             let screen = stage.screen();
             assert!(screen.contains("y  Yes, this once") && screen.contains("n  No"), "{screen}");
             seen.push_str(&screen);
@@ -294,6 +295,7 @@ fn a_change_that_is_longer_than_the_screen_can_be_read_to_its_end_before_it_is_a
         assert!(stage.screen().contains("this is the end"), "{}", stage.screen());
         stage.keys("<PageUp>");
         assert!(!stage.screen().contains("+ line 90 of"), "{}", stage.screen());
+        assert!(seen.contains("that is a long one"), "what is consented to is not cut\n{seen}");
         for n in 1..=90 {
             assert!(seen.contains(&format!("+ line {n} of the file")), "{width}x{height}: line {n}\n{seen}");
         }

@@ -2,8 +2,8 @@
 
 use hanzo_protocol::engine::{Mode, Posture, Request};
 use hanzo_protocol::event::EventContent;
-use hanzo_protocol::item::ToolCallStatus;
-use hanzo_protocol::item::{ItemContent, TurnEnd};
+use hanzo_protocol::item::{ItemContent, PlanStatus, PlanStep, ToolCallStatus, TurnEnd};
+use hanzo_protocol::message::Reasoning;
 use hanzo_protocol::tool::ToolResult;
 use hanzo_tui::app::Command;
 use hanzo_tui::terminal::Input;
@@ -337,4 +337,67 @@ fn without_a_thread_there_is_nothing_to_stay_for() {
     app.update(answer, std::time::Duration::from_secs(1));
     assert!(app.has_quit());
     assert_eq!(app.failed(), Some(&error), "the program says why, once, and ends with its code");
+}
+
+#[test]
+fn what_the_model_thinks_is_folded_until_it_is_wanted() {
+    let mut stage = Stage::new(80, 30);
+    let thought = || {
+        ItemContent::Reasoning(Reasoning {
+            text: "First the tests.\nThen the quokka.".into(),
+            signature: None,
+        })
+    };
+    stage.ask("go");
+    stage.completed(thought());
+    let screen = stage.screen();
+    assert!(screen.contains("Thought: First the tests.") && screen.contains("Alt+T shows"), "{screen}");
+    stage.keys("<M-t>");
+    stage.completed(thought());
+    let screen = stage.screen();
+    assert!(screen.contains("Then the quokka."), "{screen}");
+    assert_eq!(screen.matches("Alt+T shows").count(), 1, "{screen}");
+    stage.keys("<M-t>");
+    stage.completed(thought());
+    assert_eq!(stage.screen().matches("Alt+T shows").count(), 2, "{}", stage.screen());
+}
+
+#[test]
+fn the_plan_is_shown_while_it_is_carried_out_and_can_be_hidden() {
+    let step = |text: &str, status| PlanStep { text: text.into(), status };
+    let steps = vec![step("Read it", PlanStatus::Done), step("Fix the quokka", PlanStatus::Active)];
+    for (height, words) in [(24, "▸ Fix the quokka"), (9, "Plan 1/2: Fix the quokka")] {
+        let mut stage = Stage::new(80, height);
+        stage.ask("go");
+        stage.completed(ItemContent::Plan { steps: steps.clone() });
+        assert!(stage.screen().contains(words), "{height} rows\n{}", stage.screen());
+        stage.keys("<C-t>");
+        assert!(!stage.screen().contains("quokka"), "{}", stage.screen());
+        stage.keys("<C-t>");
+        assert!(stage.screen().contains(words), "{}", stage.screen());
+    }
+}
+
+#[test]
+fn what_was_folded_of_a_result_is_shown_in_full_when_it_is_wanted() {
+    let mut stage = Stage::new(80, 40);
+    stage.ask("go");
+    let printed = (1..=20).map(|n| format!("row {n}\n")).collect::<Vec<_>>().concat();
+    let result = ToolResult::success(printed);
+    stage.completed(call("proc.exec", &json!({"command": "seq"}), ToolCallStatus::Completed, Some(result)));
+    let screen = stage.screen();
+    assert!(screen.contains("+14 lines (Ctrl+O shows)") && !screen.contains("row 20"), "{screen}");
+    stage.keys("<C-o>");
+    assert!(stage.screen().contains("row 20"), "{}", stage.screen());
+}
+
+#[test]
+fn the_status_line_says_what_matters() {
+    let mut stage = Stage::new(120, 24);
+    let sandbox = Some("full".to_owned());
+    stage.event(hanzo_tui::app::Event::Surroundings { branch: Some("main".into()), sandbox });
+    stage.ask("go");
+    stage.turn_ends(TurnEnd::Completed);
+    let line = "── ask · mock/test-model · context 12 % · $0.0123 · cache 80 % · sandbox full · main ─";
+    assert!(stage.screen().contains(line), "{}", stage.screen());
 }
