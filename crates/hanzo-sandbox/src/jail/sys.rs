@@ -1,4 +1,4 @@
-//! The system calls for which there is no safe wrapper in our dependencies. Everything unsafe of the crate is here.
+//! The system calls for which there is no safe wrapper in our dependencies. Everything unsafe of the jail is here.
 
 #![expect(unsafe_code, reason = "fork, clone, exec and a few newer system calls have no safe wrapper")]
 
