@@ -7,6 +7,7 @@
 //!   is no gap between the check and the use.
 //! * [`Sandbox::check_path`] answers the plain question "is this path allowed under this mode?".
 //! * [`protected`] and [`detect_container`] supply the facts all of them work from.
+//! * [`memory`] gives back what a program that waits does not need.
 //! * [`macos`] writes the Seatbelt profile, [`windows`] checks path strings; both are pure and run anywhere.
 
 pub mod config;

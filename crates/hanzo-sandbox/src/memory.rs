@@ -1,5 +1,21 @@
 //! How this process uses memory. That confines nobody; it is here because only this crate speaks to the C library.
 
+#![expect(
+    unsafe_code,
+    reason = "the system is told about addresses, and the allocator has no other interface"
+)]
+
+use std::io;
+
+/// Says that this program does its work on one thread, and that the others only wait for it: they need no memory set aside for each.
+pub fn expect_one_thread() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it changes a number the allocator goes by, and may be called at any time.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
 /// Blocks of this size and larger are returned to the system as soon as they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 64 * 1024;
@@ -12,10 +28,8 @@ const LARGE: libc::c_int = 64 * 1024;
 pub fn be_frugal() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        for (option, value) in
-            [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, LARGE), (libc::M_TRIM_THRESHOLD, 2 * LARGE)]
-        {
-            #[expect(unsafe_code, reason = "there is no safe wrapper")]
+        expect_one_thread();
+        for (option, value) in [(libc::M_MMAP_THRESHOLD, LARGE), (libc::M_TRIM_THRESHOLD, 2 * LARGE)] {
             // SAFETY: sets a number under the allocator's own lock.
             let done = unsafe { libc::mallopt(option, value) };
             // An option that is not known leaves things as they were.
@@ -24,8 +38,91 @@ pub fn be_frugal() {
     }
 }
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+/// Gives back what the start of this program took and its work does not need: the pages of its own code and constants, of which
+/// those that are needed again come back by themselves from the file they are in, and what the allocator keeps for nobody.
+/// Returns how many bytes of code and constants were let go of.
+///
+/// Only for a program that has settled: what is needed again costs a moment each time.
+#[cfg(target_os = "linux")]
+pub fn give_back() -> io::Result<usize> {
+    let code = own_code()?;
+    for range in &code {
+        // SAFETY: the range is mapped from a file, privately and not writable, and has never been writable. So there is
+        // nothing in it that is not in the file, where it is found again.
+        let done =
+            unsafe { libc::madvise(range.start as *mut libc::c_void, range.len(), libc::MADV_DONTNEED) };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    Ok(code.iter().map(ExactSizeIterator::len).sum())
+}
+
+/// Nothing is known of how to do that here.
+#[cfg(not(target_os = "linux"))]
+pub fn give_back() -> io::Result<usize> {
+    Ok(0)
+}
+
+/// Where the code and the constants of this program are mapped.
+#[cfg(target_os = "linux")]
+fn own_code() -> io::Result<Vec<std::ops::Range<usize>>> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let inode = std::fs::metadata("/proc/self/exe")?.ino().to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let code = maps.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (range, rights) = (words.next()?, words.next()?);
+        let (offset, of) = (words.next()?, words.nth(1)?);
+        let (start, end) = range.split_once('-')?;
+        let parse = |text: &str| usize::from_str_radix(text, 16).ok();
+        // What stands first in the file, before the code, are constants. Others were written to while the program was loaded.
+        let unchanged = rights == "r-xp" || (rights == "r--p" && parse(offset) == Some(0));
+        (unchanged && of == inode).then(|| Some(parse(start)?..parse(end)?))?
+    });
+    Ok(code.collect())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
+    use super::*;
+
+    fn resident_code() -> u64 {
+        let inode = format!(
+            " {} ",
+            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata("/proc/self/exe").unwrap())
+        );
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut own = false;
+        let mut kilobytes = 0;
+        for line in text.lines() {
+            if line.contains(" r-xp ") {
+                own = line.contains(&inode);
+            } else if let Some(size) = line.strip_prefix("Rss:").filter(|_| own) {
+                kilobytes += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+                own = false;
+            }
+        }
+        kilobytes
+    }
+
+    #[test]
+    fn code_that_is_not_run_again_is_let_go_of_and_the_rest_goes_on() {
+        let before = resident_code();
+        let all = give_back().unwrap();
+        let after = resident_code();
+        assert!(all > 0 && after < before, "{before} kB, then {after} kB of {all} bytes");
+        // It comes back where it is needed.
+        assert_eq!("x".repeat(3).to_uppercase(), "XXX");
+    }
+
     /// The memory this process has for itself, in kilobytes.
     fn resident() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").expect("Linux has this file");

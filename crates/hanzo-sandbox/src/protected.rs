@@ -311,6 +311,22 @@ impl CaseRule {
         root.components()
             .all(|want| path.next().is_some_and(|have| self.same(want.as_os_str(), have.as_os_str())))
     }
+
+    /// The same for paths that have been put together from their components.
+    fn is_plainly_beneath(self, root: &Path, path: &Path) -> bool {
+        let (root, path) = (root.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
+        let Some((start, rest)) = path.split_at_checked(root.len()) else { return false };
+        let same = match self {
+            Self::Sensitive => start == root,
+            Self::Insensitive => start.eq_ignore_ascii_case(root),
+        };
+        let is_separator =
+            |byte: Option<&u8>| byte.is_some_and(|byte| std::path::is_separator(char::from(*byte)));
+        same && (rest.is_empty()
+            || root.is_empty()
+            || is_separator(rest.first())
+            || is_separator(root.last()))
+    }
 }
 
 /// A list of paths with where they really are, to compare real locations against.
@@ -318,26 +334,35 @@ impl CaseRule {
 pub struct PathSet {
     named: Vec<PathBuf>,
     real: Vec<PathBuf>,
+    /// All of them, in the same order, without what does not matter: to compare them byte by byte.
+    plain: Vec<PathBuf>,
     case: CaseRule,
 }
 
 impl PathSet {
     /// Takes absolute paths and resolves the links in them as they are now.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>, case: CaseRule) -> Self {
-        let named: Vec<PathBuf> = paths.into_iter().collect();
+        Self::of(paths.into_iter().collect(), case)
+    }
+
+    fn of(named: Vec<PathBuf>, case: CaseRule) -> Self {
         let real = resolve_all(&named);
-        Self { named, real, case }
+        let plain = named.iter().chain(&real).map(|path| path.components().collect()).collect();
+        Self { named, real, plain, case }
     }
 
     /// The same list with its links resolved again.
     #[must_use]
     pub fn resolved_again(&self) -> Self {
-        Self { named: self.named.clone(), real: resolve_all(&self.named), case: self.case }
+        Self::of(self.named.clone(), self.case)
     }
 
     /// The entry that is `location` or contains it.
     pub fn covering(&self, location: &Path) -> Option<&Path> {
-        self.entries().find(|entry| self.case.is_beneath(entry, location))
+        // This runs for every look at a file, and taking each path apart would be most of the look.
+        let location: PathBuf = location.components().collect();
+        let at = self.plain.iter().position(|entry| self.case.is_plainly_beneath(entry, &location))?;
+        self.entries().nth(at)
     }
 
     /// An entry that lies strictly beneath `location`: moving `location` would move it.

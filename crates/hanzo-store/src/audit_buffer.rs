@@ -8,8 +8,11 @@ use crate::{AuditEntry, Batch, Store, StoreError};
 /// How long a record waits for others to be written with.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// The most records that wait. With more, whoever adds one writes them.
-const MOST: usize = 256;
+/// With so many records, they are written at once.
+const MANY: usize = 128;
+
+/// The most records that wait. With more, whoever adds one had better wait, too.
+const MOST: usize = 32 * MANY;
 
 /// Collects audit records and writes them together: with the next batch, or after 50 ms.
 #[derive(Clone)]
@@ -27,10 +30,25 @@ struct Inner {
 #[derive(Default)]
 struct Waiting {
     entries: Vec<AuditEntry>,
-    /// Whether a task will write them.
-    due: bool,
+    /// When a task will write them.
+    due: Due,
     /// What went wrong with records nobody waited for, to be told by the next [`flush`](AuditBuffer::flush).
     failure: Option<StoreError>,
+}
+
+impl Waiting {
+    fn take(&mut self) -> Vec<AuditEntry> {
+        self.due = Due::Never;
+        std::mem::take(&mut self.entries)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    #[default]
+    Never,
+    Soon,
+    Now,
 }
 
 impl AuditBuffer {
@@ -49,19 +67,26 @@ impl AuditBuffer {
     pub fn push(&self, entry: AuditEntry) {
         let mut waiting = self.inner.lock();
         waiting.entries.push(entry);
-        let full = waiting.entries.len() >= MOST;
-        if waiting.due && !full {
+        let due = if waiting.entries.len() < MANY { Due::Soon } else { Due::Now };
+        if waiting.due >= due {
             return;
         }
-        waiting.due = true;
+        waiting.due = due;
         drop(waiting);
         let buffer = Arc::downgrade(&self.inner);
         tokio::spawn(async move {
-            if !full {
+            if due == Due::Soon {
                 tokio::time::sleep(WINDOW).await;
             }
             write_when_due(&buffer).await;
         });
+    }
+
+    /// Waits while too many records wait: a disk that is slower than those who add them must not fill the memory.
+    pub async fn room(&self) {
+        if self.inner.lock().entries.len() >= MOST {
+            write_when_due(&Arc::downgrade(&self.inner)).await;
+        }
     }
 
     /// Moves what waits into `batch`, to be written with it. When that commit fails the records are in the batch still, for
@@ -81,7 +106,6 @@ impl AuditBuffer {
 
 async fn write_when_due(buffer: &Weak<Inner>) {
     let Some(inner) = buffer.upgrade() else { return };
-    inner.lock().due = false;
     if let Err(error) = inner.write().await {
         inner.lock().failure = Some(error);
     }
@@ -94,17 +118,17 @@ impl Inner {
 
     async fn write(&self) -> Result<(), StoreError> {
         let _alone = self.writing.lock().await;
-        let entries = std::mem::take(&mut self.lock().entries);
+        let entries: Arc<[AuditEntry]> = self.lock().take().into();
         if entries.is_empty() {
             return Ok(());
         }
-        let written = self.store.append_audit(entries.clone()).await;
+        let written = self.store.append_audit(Arc::clone(&entries)).await;
         if written.is_err() {
             // Kept for the next try, in order, as far as there is room: a full disk must not fill the memory too.
             let mut waiting = self.lock();
-            let newer = std::mem::replace(&mut waiting.entries, entries);
+            let newer = std::mem::replace(&mut waiting.entries, entries.to_vec());
             waiting.entries.extend(newer);
-            waiting.entries.truncate(MOST * 16);
+            waiting.entries.truncate(MOST);
         }
         written
     }
@@ -119,7 +143,7 @@ impl Drop for Inner {
         // Without a runtime there is nobody left to write them; `flush` comes before the end.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let store = Arc::clone(&self.store);
-            runtime.spawn(async move { store.append_audit(entries).await });
+            runtime.spawn(async move { store.append_audit(entries.into()).await });
         }
     }
 }

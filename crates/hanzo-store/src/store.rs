@@ -1,6 +1,7 @@
 //! The store as the engine sees it. One trait, so that an embedded database and a team's server are the same to it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::Page;
@@ -60,7 +61,7 @@ pub trait Store: Send + Sync {
     fn calls(&self, thread: ThreadId, tool: String) -> Stored<'_, Vec<Item>>;
 
     /// Writes audit records alone, such as those of readers, in one transaction.
-    fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()>;
+    fn append_audit(&self, entries: Arc<[AuditEntry]>) -> Stored<'_, ()>;
 
     /// Lists audit records, newest first.
     fn audit(&self, filter: AuditFilter) -> Stored<'_, Page<AuditEntry>>;

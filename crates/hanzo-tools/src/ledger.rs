@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::item::Taint;
@@ -14,6 +15,9 @@ use serde_json::Value;
 const MAX_PATHS: usize = 4096;
 /// Larger files are not kept when they are only read: reading a log must not double it on disk.
 const MAX_KEPT_READ: usize = 4 << 20;
+/// How many contents are remembered as kept, and for how long: whoever sweeps the store spares what is younger by far.
+const MAX_KEPT: usize = 4096;
+const KEPT_FOR: Duration = Duration::from_mins(10);
 
 /// What a thread has read and written.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub struct Ledger {
     seen: Mutex<Seen>,
     /// Content on its way to the blob store.
     pending: Arc<Mutex<HashMap<ContentHash, Arc<Vec<u8>>>>>,
+    /// Content that was read and is in the blob store, and since when.
+    kept: Arc<Mutex<HashMap<ContentHash, Instant>>>,
     /// Content that came from elsewhere.
     tainted: Mutex<HashMap<ContentHash, Taint>>,
     /// Where such content was put before the thread was opened again.
@@ -132,16 +138,24 @@ impl Ledger {
         content: impl Into<Arc<Vec<u8>>>,
     ) {
         let content = content.into();
-        if content.len() > MAX_KEPT_READ {
+        let kept = lock(&self.kept).get(hash).is_some_and(|since| since.elapsed() < KEPT_FOR);
+        if kept || content.len() > MAX_KEPT_READ {
             return;
         }
         if lock(&self.pending).insert(hash.clone(), Arc::clone(&content)).is_some() {
             return;
         }
-        let (blobs, pending, hash) = (Arc::clone(blobs), Arc::clone(&self.pending), hash.clone());
+        let (blobs, hash) = (Arc::clone(blobs), hash.clone());
+        let (pending, kept) = (Arc::clone(&self.pending), Arc::clone(&self.kept));
         tokio::spawn(async move {
             // A store that cannot keep it leaves a diff unavailable, which `fs.diff` then says.
-            let _ = blobs.put(&content).await;
+            if blobs.put(&content).await.is_ok() {
+                let mut kept = lock(&kept);
+                if kept.len() >= MAX_KEPT {
+                    kept.clear();
+                }
+                kept.insert(hash.clone(), Instant::now());
+            }
             lock(&pending).remove(&hash);
         });
     }
@@ -173,4 +187,47 @@ impl Changes {
 /// A panic elsewhere leaves the maps as they were: every change to them is one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use hanzo_protocol::BoxFuture;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl BlobStore for Counted {
+        fn put<'a>(&'a self, content: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
+            let fails = self.0.fetch_add(1, Ordering::Relaxed) == 0;
+            Box::pin(async move {
+                if fails {
+                    return Err(BlobError { doing: "keep", reason: "the disk is full".into() });
+                }
+                Ok(ContentHash::of(content))
+            })
+        }
+
+        fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
+            Box::pin(async { Ok(None) })
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_read_again_is_kept_once_and_tried_again_where_that_failed() {
+        let counted = Arc::new(Counted::default());
+        let blobs: Arc<dyn BlobStore> = counted.clone();
+        let ledger = Ledger::default();
+        let hash = ContentHash::of(b"x");
+        for expected in [1, 2, 2, 2] {
+            ledger.keep_read(&blobs, &hash, b"x".to_vec());
+            while !lock(&ledger.pending).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(counted.0.load(Ordering::Relaxed), expected);
+        }
+    }
 }

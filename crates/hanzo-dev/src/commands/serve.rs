@@ -1,11 +1,14 @@
 //! `hanzo-dev mcp` and `hanzo-mcp serve`: our tools and agents for other programs.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hanzo_config::LoadInputs;
 use hanzo_mcp::server::http::{self, HttpOptions};
 use hanzo_mcp::server::{Server, ServerOptions, stdio};
+use hanzo_sandbox::memory;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, ServeArgs};
@@ -15,58 +18,79 @@ use crate::output::Printer;
 use crate::root::models::ModelNeed;
 use crate::root::{self, Keep, Root, RootOptions, mcp, signals};
 
+/// When the start of a server is over, and its first work.
+const SETTLED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(30)];
 /// What HTTP clients have to show.
 const TOKEN: &str = "HANZO_MCP_TOKEN";
 
 /// Serves until the client is gone or the process is asked to stop. Standard output belongs to the protocol alone.
 pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
-    root::block_on(async {
-        let inputs = settings::inputs(global, settings::trust(false))?;
-        let options = options(&inputs, &root::data_dir(&inputs)?, args);
-        let http = HttpOptions {
-            hosts: args.hosts.clone(),
-            origins: args.origins.clone(),
-            token: inputs.environment.get(TOKEN).filter(|token| !token.is_empty()).map(str::to_owned),
-        };
-        let wanted =
-            RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
-        let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
-        if args.with_servers {
-            root.offer_servers();
+    match args.http {
+        None => {
+            memory::expect_one_thread();
+            root::block_on_here(serve(global, args, printer))
         }
-        for notice in &root.notices {
-            printer.warning(notice);
-        }
-        let server = Server::new(root.shared_client(), options);
-        let mut stop = signals::stop(None)?;
-        let exit = match args.http {
-            None => tokio::select! {
-                () = stdio::serve(server) => Exit::Ok,
-                exit = &mut stop => exit,
-            },
-            Some(address) => {
-                let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
-                let listener = http::bind(address, &http).await.map_err(|error| failed(&error))?;
-                printer.note(&format!("serving MCP at http://{}/mcp", listener.local_addr()?));
-                let end = CancellationToken::new();
-                let connect = move || server.connection();
-                let serving = http::serve(listener, connect, http, end.clone());
-                tokio::pin!(serving);
-                tokio::select! {
-                    done = &mut serving => {
-                        done?;
-                        Exit::Ok
-                    }
-                    exit = &mut stop => {
-                        end.cancel();
-                        exit
-                    }
+        Some(_) => root::block_on(serve(global, args, printer)),
+    }
+}
+
+async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
+    let inputs = settings::inputs(global, settings::trust(false))?;
+    let options = options(&inputs, &root::data_dir(&inputs)?, args);
+    let http = HttpOptions {
+        hosts: args.hosts.clone(),
+        origins: args.origins.clone(),
+        token: inputs.environment.get(TOKEN).filter(|token| !token.is_empty()).map(str::to_owned),
+    };
+    let wanted =
+        RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
+    let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
+    if args.with_servers {
+        root.offer_servers();
+    }
+    for notice in &root.notices {
+        printer.warning(notice);
+    }
+    let server = Server::new(root.shared_client(), options);
+    let mut stop = signals::stop(None)?;
+    let exit = match args.http {
+        None => tokio::select! {
+            () = stdio::serve(server) => Exit::Ok,
+            exit = &mut stop => exit,
+            never = settle() => match never {},
+        },
+        Some(address) => {
+            let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
+            let listener = http::bind(address, &http).await.map_err(|error| failed(&error))?;
+            printer.note(&format!("serving MCP at http://{}/mcp", listener.local_addr()?));
+            let end = CancellationToken::new();
+            let connect = move || server.connection();
+            let serving = http::serve(listener, connect, http, end.clone());
+            tokio::pin!(serving);
+            tokio::select! {
+                done = &mut serving => {
+                    done?;
+                    Exit::Ok
+                }
+                exit = &mut stop => {
+                    end.cancel();
+                    exit
                 }
             }
-        };
-        root.close().await;
-        Ok(exit.into())
-    })
+        }
+    };
+    root.close().await;
+    Ok(exit.into())
+}
+
+/// Gives back what the start took, once that is over: a server waits for most of its life.
+async fn settle() -> Infallible {
+    for wait in SETTLED {
+        tokio::time::sleep(wait).await;
+        // What is not given back is only memory.
+        let _ = memory::give_back();
+    }
+    std::future::pending().await
 }
 
 fn options(inputs: &LoadInputs, data: &Path, args: &ServeArgs) -> ServerOptions {

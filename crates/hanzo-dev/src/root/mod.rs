@@ -30,7 +30,7 @@ use hanzo_store::{FileBlobs, OpenOptions, SqliteStore, Store};
 pub use models::Wrap;
 pub(crate) use rules::edit;
 pub use rules::write_private;
-pub use runtime::block_on;
+pub use runtime::{block_on, block_on_here};
 
 use crate::exit::{Exit, Failure};
 use crate::headless::exit_of;

@@ -340,6 +340,29 @@ fn a_script_with_a_manifest_is_a_tool_that_reaches_what_it_names_and_no_more() {
     );
 }
 
+/// A script has 512 MB when nothing else is said. Node sets far more aside than it uses, which must not count, and what it uses must.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_node_script_starts_within_its_memory_and_gets_no_more() {
+    if Command::new("node").arg("--version").output().is_err() {
+        hanzo_testkit::not_run("node is not installed");
+        return;
+    }
+    let script =
+        "export default ({ megabytes }) => ({ got: Buffer.alloc(megabytes << 20, 1).length >> 20 });\n";
+    let manifest = "name: take\ndescription: Take memory\ninput:\n  type: object\n  properties: {megabytes: integer}\n  required: [megabytes]\nimplementation: {runtime: node, handler: ./take.mjs, timeout: 60000}\n";
+    let world = World::new();
+    world
+        .write(".config/hanzo/tools/take/mcp-tool.yaml", manifest)
+        .write(".config/hanzo/tools/take/take.mjs", script);
+    let mut client = Client::of(world.command(&["mcp"]));
+    client.greet(&json!({}));
+    let taken = client.call("take", &json!({"megabytes": 64}));
+    assert_eq!(taken["structuredContent"]["data"], json!({"got": 64}), "{taken}");
+    let refused = client.call("take", &json!({"megabytes": 1024}));
+    assert_eq!(refused["isError"], true, "{refused}");
+}
+
 /// The commands in README's client configurations start a server.
 #[test]
 fn the_client_configurations_in_the_readme_work() {

@@ -121,7 +121,14 @@ impl Engine {
 
 impl EngineClient for Engine {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, EngineError>> {
-        Box::pin(self.inner.answer(request))
+        match request {
+            // What is asked most often does not carry the room about that all the others need.
+            Request::ToolCall(call) => Box::pin(async {
+                self.inner.is_open()?;
+                self.inner.tool_call(call).await.map(Response::ToolCall)
+            }),
+            other => Box::pin(self.inner.answer(other)),
+        }
     }
 
     fn subscribe(&self, thread: ThreadId, cursor: EventCursor) -> BoxStream<'_, Event> {
@@ -137,9 +144,7 @@ impl EngineClient for Engine {
 
 impl Inner {
     async fn answer(&self, request: Request) -> Result<Response, EngineError> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(refuse(EngineErrorKind::Closed, "the engine is shutting down"));
-        }
+        self.is_open()?;
         Ok(match request {
             Request::ThreadStart(start) => Response::ThreadStart(self.start(start).await?),
             Request::ThreadResume(resume) => Response::ThreadResume(self.resume(resume).await?),
@@ -208,6 +213,13 @@ impl Inner {
             }
             Request::List(list) => Response::List(self.list(list).await?),
         })
+    }
+
+    fn is_open(&self) -> Result<(), EngineError> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(refuse(EngineErrorKind::Closed, "the engine is shutting down"));
+        }
+        Ok(())
     }
 
     fn handle(&self, id: ThreadId) -> Result<Arc<Handle>, EngineError> {

@@ -112,6 +112,8 @@ impl Calls {
         turn: Option<TurnId>,
         made: Timestamp,
     ) -> (Arc<LiveCall>, Classified) {
+        // Whoever names it waits for it, and may only be about to listen.
+        let telling = if item.is_some() { Telling::Always } else { Telling::IfWatched };
         let mut classified = self.gate.classify(call);
         classified.item = item.unwrap_or(classified.item);
         let tool = classified.action().to_owned();
@@ -139,7 +141,7 @@ impl Calls {
         };
         // A face's call in a thread that is forgotten is told and audited; to keep its item would only fill the memory.
         let keeping = match turn {
-            None if self.journal.is_forgotten() => Keeping::Audit,
+            None if self.journal.is_forgotten() => Keeping::Audit(telling),
             _ => Keeping::Item,
         };
         let live = LiveCall {
@@ -186,8 +188,8 @@ impl Calls {
     pub(crate) async fn begin(&self, call: &LiveCall) -> Result<(), StoreError> {
         match call.keeping {
             Keeping::Item => self.journal.write(&[call.item()], Beside::default()).await,
-            Keeping::Audit => {
-                self.journal.tell(call.item(), Vec::new());
+            Keeping::Audit(_) => {
+                self.journal.tell(call.told(), Vec::new());
                 Ok(())
             }
         }
@@ -196,10 +198,11 @@ impl Calls {
     /// Stores calls that are over and tells of them.
     pub(crate) async fn settle(&self, calls: &[Arc<LiveCall>]) -> Result<(), StoreError> {
         if let [call] = calls
-            && call.keeping == Keeping::Audit
+            && matches!(call.keeping, Keeping::Audit(_))
         {
-            self.journal.tell(call.item(), call.take_audit());
+            self.journal.tell(call.told(), call.take_audit());
             call.state().stored = true;
+            self.journal.room().await;
             return Ok(());
         }
         let items: Vec<Item> = calls.iter().map(|call| call.item()).collect();
@@ -218,7 +221,16 @@ enum Keeping {
     /// Its item and its audit entry.
     Item,
     /// Its audit entry.
-    Audit,
+    Audit(Telling),
+}
+
+/// Whether a call that is not kept is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Telling {
+    /// In any case.
+    Always,
+    /// When somebody listens.
+    IfWatched,
 }
 
 /// A call while it runs.
@@ -246,6 +258,15 @@ impl LiveCall {
         self.state().item.clone()
     }
 
+    fn is_told(&self) -> bool {
+        self.keeping != Keeping::Audit(Telling::IfWatched) || self.journal.hub.is_watched()
+    }
+
+    /// The item as it is now, for those who listen.
+    fn told(&self) -> Option<Item> {
+        self.is_told().then(|| self.item())
+    }
+
     /// Where untrusted content in its result came from.
     pub(crate) fn taint(&self) -> Option<Taint> {
         self.state().item.taint
@@ -268,9 +289,11 @@ impl LiveCall {
         let mut state = self.state();
         state.audit.extend(gated.audit.iter().cloned());
         state.item.taint = gated.result.taint;
+        // Of what is neither kept nor told nobody needs a copy.
+        let needed = self.is_told();
         if let Some(call) = call_of(&mut state.item) {
             call.status = gated.status;
-            call.result = Some(gated.result.clone());
+            call.result = needed.then(|| gated.result.clone());
             call.full_output.clone_from(&gated.full_output);
             call.duration_ms = gated.duration.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         }
@@ -310,7 +333,7 @@ impl CallWatch for LiveCall {
             let mut writable = self.writable.clone();
             // The checkpoint's own end closes the channel at worst, and then nothing is to be waited for.
             let _ = writable.wait_for(|writable| *writable).await;
-            if self.keeping == Keeping::Audit {
+            if matches!(self.keeping, Keeping::Audit(_)) {
                 return self.journal.audit(vec![audit]).await.map_err(|error| error.to_string());
             }
             let beside = Beside { audit: vec![audit], durability: durability(reach), ..Beside::default() };

@@ -142,6 +142,11 @@ impl Hub {
         self.visible.subscribe()
     }
 
+    /// Whether somebody reads.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.visible.receiver_count() > 0
+    }
+
     /// Ends every reader once it has read what there is.
     pub(crate) fn close(&self) {
         let mut state = self.state();

@@ -59,19 +59,28 @@ impl Journal {
     /// Keeps audit entries at once, where nothing else is kept.
     pub(crate) async fn audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         match &self.books {
-            Some(books) => books.store.append_audit(entries).await,
+            Some(books) => books.store.append_audit(entries.into()).await,
             None => Ok(()),
         }
     }
 
-    /// Tells of an item that is not kept; its audit entries are written with others, soon.
-    pub(crate) fn tell(&self, item: Item, audit: Vec<AuditEntry>) {
+    /// Tells of an item that is not kept, if it is told; its audit entries are written with others, soon.
+    pub(crate) fn tell(&self, item: Option<Item>, audit: Vec<AuditEntry>) {
         if let Some(books) = &self.books {
             for entry in audit {
                 books.buffer.push(entry);
             }
         }
-        self.hub.emit(told(item));
+        if let Some(item) = item {
+            self.hub.emit(told(item));
+        }
+    }
+
+    /// Waits while too much waits to be written.
+    pub(crate) async fn room(&self) {
+        if let Some(books) = &self.books {
+            books.buffer.room().await;
+        }
     }
 
     /// Writes what waits to be written.
@@ -125,7 +134,7 @@ impl Journal {
     async fn commit(&self, items: Vec<StoredItem>, beside: Beside) -> Result<(), StoreError> {
         let Beside { audit, usage, visibility, durability } = beside;
         if let Some(books) = self.books.as_ref().filter(|_| !audit.is_empty()) {
-            books.store.append_audit(audit.clone()).await?;
+            books.store.append_audit(audit.clone().into()).await?;
         }
         let batch = Batch {
             items,

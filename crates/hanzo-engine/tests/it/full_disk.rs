@@ -75,7 +75,7 @@ impl Store for Disk {
         self.store.calls(thread, tool)
     }
 
-    fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()> {
+    fn append_audit(&self, entries: Arc<[AuditEntry]>) -> Stored<'_, ()> {
         self.store.append_audit(entries)
     }
 

@@ -93,13 +93,13 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let asking = Asking::of(context);
-    let item = ItemId::new();
-    let happenings = if asking != Asking::No || context.meta.get_progress_token().is_some() {
-        Some(thread.watch(item, wanted.runs).await)
-    } else {
-        None
+    let watched = asking != Asking::No || context.meta.get_progress_token().is_some();
+    let item = watched.then(ItemId::new);
+    let happenings = match item {
+        Some(item) => Some(thread.watch(item, wanted.runs).await),
+        None => None,
     };
-    let call = begin(Arc::clone(engine), thread.id, &wanted, happenings.as_ref().map(|_| item));
+    let call = begin(Arc::clone(engine), thread.id, &wanted, item);
     drive(Running { wanted, call, happenings }, engine, parked, asking, context).await
 }
 

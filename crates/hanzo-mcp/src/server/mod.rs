@@ -186,7 +186,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut tools = self.tools(&context).await?;
+        let mut tools = Box::pin(self.tools(&context)).await?;
         tools.extend(self.lent.list());
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -196,7 +196,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, &context).await
+        // In a box: what the SDK moves about for each request is as large as the largest of these.
+        Box::pin(self.call(request, &context)).await
     }
 
     async fn list_prompts(
@@ -237,7 +238,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        resources::list(self.connected(&context), cursor.as_deref()).await
+        Box::pin(resources::list(self.connected(&context), cursor.as_deref())).await
     }
 
     async fn list_resource_templates(
@@ -253,7 +254,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(self.connected(&context), &request.uri).await.map(Into::into)
+        Box::pin(resources::read(self.connected(&context), &request.uri)).await.map(Into::into)
     }
 
     async fn on_custom_request(
@@ -262,7 +263,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let unknown = unknown_method(&request.method);
-        extensions::answer(self, request, &context).await.unwrap_or(Err(unknown)).map(CustomResult::new)
+        let answer = Box::pin(extensions::answer(self, request, &context)).await;
+        answer.unwrap_or(Err(unknown)).map(CustomResult::new)
     }
 }
 

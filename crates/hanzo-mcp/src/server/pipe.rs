@@ -25,15 +25,15 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
 
 /// How many requests of a connection are under way at once; the others wait.
-const MOST_RUNNING: usize = 128;
+const MOST_RUNNING: usize = 64;
 /// How many bytes of requests wait, and how many requests, before the client does. A few are read ahead so that a call can be
 /// cancelled, or a question answered, while all places are taken.
 const MOST_WAITING: usize = 2 * MAX_MESSAGE;
-const MOST_AHEAD: usize = 1024;
+const MOST_AHEAD: usize = 256;
 /// How many messages are between the tasks of a connection.
 const CHANNEL: usize = 64;
 /// How much is read at once, and how much is written at once where there is that much.
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 32 * 1024;
 /// How long the last answers have to reach a client that is leaving.
 const PARTING: Duration = Duration::from_secs(2);
 

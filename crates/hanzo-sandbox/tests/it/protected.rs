@@ -311,3 +311,23 @@ fn names_are_compared_whole_and_by_the_rule() {
     assert!(!is_git_control(p("a/.git/refs/heads/config"), CaseRule::Sensitive));
     assert!(!is_git_control(p("src/hooks/config"), CaseRule::Sensitive));
 }
+
+/// However a path is written, the quick comparison says what the one by components says.
+#[test]
+fn a_set_covers_what_lies_beneath_by_components() {
+    let pieces =
+        ["", "/", "/a", "/a/", "/a/b", "//a//b", "/a/./b", "/A/b", "/ab", "/a/b/c", "/a/../b", "a/b", "."];
+    for case in [CaseRule::Sensitive, CaseRule::Insensitive] {
+        for root in pieces {
+            let set = PathSet::new([PathBuf::from(root)], case);
+            for path in pieces {
+                let expected = set.entries().any(|entry| case.is_beneath(entry, Path::new(path)));
+                assert_eq!(
+                    set.covering(Path::new(path)).is_some(),
+                    expected,
+                    "`{path}` in `{root}`, {case:?}"
+                );
+            }
+        }
+    }
+}

@@ -226,7 +226,7 @@ impl Store for SqliteStore {
         Box::pin(self.read(move |connection| Box::pin(read::calls(connection, thread, tool))))
     }
 
-    fn append_audit(&self, entries: Vec<AuditEntry>) -> Stored<'_, ()> {
+    fn append_audit(&self, entries: Arc<[AuditEntry]>) -> Stored<'_, ()> {
         Box::pin(self.write(move |writer| Box::pin(write::audit(writer, entries))))
     }
 

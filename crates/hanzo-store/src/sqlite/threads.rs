@@ -344,7 +344,7 @@ pub(super) async fn import(
         prepared = prepared.and_then(|()| put_item(&mut script, key, stored));
     }
     for entry in &audit {
-        prepared = prepared.and_then(|()| put_audit(&mut script, entry));
+        prepared = prepared.and_then(|()| put_audit(&mut script, std::slice::from_ref(entry)));
     }
     let written = match prepared {
         Ok(()) if script.is_empty() => return Ok(()),

@@ -1,5 +1,7 @@
 //! What commits do.
 
+use std::sync::{Arc, LazyLock};
+
 use hanzo_protocol::item::{ItemContent, Visibility};
 use jiff::Timestamp;
 
@@ -107,9 +109,7 @@ async fn transact(writer: &mut Writer, key: i64, batch: &Batch) -> Result<(), St
                 .bind(json("write to the thread", &ids)?);
         }
     }
-    for entry in &batch.audit {
-        put_audit(&mut script, entry)?;
-    }
+    put_audit(&mut script, &batch.audit)?;
     let ran = script.transact(&mut writer.connection, COMMIT).await?;
     if ran.changed.first() == Some(&0) {
         writer.keys.remove(&batch.thread);
@@ -183,24 +183,43 @@ pub(super) fn put_item(script: &mut Script, key: i64, stored: &StoredItem) -> Re
     Ok(())
 }
 
-/// Adds the statement that keeps an audit record.
-pub(super) fn put_audit(script: &mut Script, entry: &AuditEntry) -> Result<(), StoreError> {
-    script
-        .step("INSERT INTO audit (at, thread, tool, action, decision, json) VALUES (?, ?, ?, ?, ?, ?)")
-        .bind(nanoseconds(entry.at))
-        .bind(entry.thread.as_uuid())
-        .bind(entry.tool.as_str())
-        .bind(entry.action.as_deref())
-        .bind(entry.decision.as_str())
-        .bind(json("write audit records", entry)?);
+const KEEP_AUDIT: &str =
+    "INSERT INTO audit (at, thread, tool, action, decision, json) VALUES (?, ?, ?, ?, ?, ?)";
+/// Statements that write several records, for each is a trip to the connection's thread; of a few sizes, which stay prepared.
+static KEEP_8: LazyLock<String> = LazyLock::new(|| keep_several(8));
+static KEEP_64: LazyLock<String> = LazyLock::new(|| keep_several(64));
+
+fn keep_several(count: usize) -> String {
+    format!("{KEEP_AUDIT}{}", ", (?, ?, ?, ?, ?, ?)".repeat(count - 1))
+}
+
+/// Adds the statements that keep audit records.
+pub(super) fn put_audit(script: &mut Script, mut entries: &[AuditEntry]) -> Result<(), StoreError> {
+    while !entries.is_empty() {
+        let (sql, count) = match entries.len() {
+            64.. => (KEEP_64.as_str(), 64),
+            8.. => (KEEP_8.as_str(), 8),
+            _ => (KEEP_AUDIT, 1),
+        };
+        let (now, later) = entries.split_at(count);
+        entries = later;
+        script.step(sql);
+        for entry in now {
+            script
+                .bind(nanoseconds(entry.at))
+                .bind(entry.thread.as_uuid())
+                .bind(entry.tool.as_str())
+                .bind(entry.action.as_deref())
+                .bind(entry.decision.as_str())
+                .bind(json("write audit records", entry)?);
+        }
+    }
     Ok(())
 }
 
-pub(super) async fn audit(writer: &mut Writer, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+pub(super) async fn audit(writer: &mut Writer, entries: Arc<[AuditEntry]>) -> Result<(), StoreError> {
     let mut script = Script::default();
-    for entry in &entries {
-        put_audit(&mut script, entry)?;
-    }
+    put_audit(&mut script, &entries)?;
     if script.is_empty() {
         return Ok(());
     }

@@ -44,7 +44,7 @@ async fn records_are_listed_by_time_thread_tool_and_decision_in_pages() {
     let mut batch = Batch::new(id).with_item(said(id, "with its item"), EventCursor(1));
     batch.audit = written[..8].to_vec();
     store.commit(batch).await.unwrap();
-    store.append_audit(written[8..].to_vec()).await.unwrap();
+    store.append_audit(written[8..].into()).await.unwrap();
     let newest_first: Vec<_> = written.iter().rev().cloned().collect();
     let mut listed = Vec::new();
     let mut filter = AuditFilter { limit: Some(4), ..AuditFilter::default() };
@@ -79,7 +79,7 @@ async fn a_tool_written_down_with_its_action_is_found_by_either() {
     let (store, id) = with_thread(place.path()).await;
     let mut whole = entry(id, Timestamp::now(), "fs.read", "", "allow");
     whole.action = None;
-    store.append_audit(vec![whole]).await.unwrap();
+    store.append_audit([whole].into()).await.unwrap();
     for (tool, found) in [("fs", 1), ("fs.read", 1), ("fs.write", 0), ("f", 0)] {
         let filter = AuditFilter { tool: Some(tool.into()), ..AuditFilter::default() };
         assert_eq!(store.audit(filter).await.unwrap().entries.len(), found, "{tool}");
@@ -123,4 +123,24 @@ async fn records_of_readers_are_written_together_within_a_moment_or_with_the_nex
     }
     buffer.flush().await.unwrap();
     assert_eq!(count().await, 1012, "a flush waits for what is being written already");
+}
+
+/// Records are written by statements of a few sizes; every count comes out whole and in order.
+#[tokio::test]
+async fn any_number_of_records_is_written_in_order() {
+    let place = tempfile::tempdir().unwrap();
+    let (store, id) = with_thread(place.path()).await;
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mut written = Vec::new();
+    for count in [1, 7, 8, 9, 63, 64, 65, 64 * 2 + 8 * 3 + 5] {
+        let at = i64::try_from(written.len()).unwrap();
+        let new: Vec<_> =
+            (at..at + count).map(|n| entry(id, start + n.seconds(), "fs", "read", "allow")).collect();
+        store.append_audit(new.clone().into()).await.unwrap();
+        written.extend(new);
+    }
+    let all = AuditFilter { limit: Some(u32::MAX), ..AuditFilter::default() };
+    let mut listed = store.audit(all).await.unwrap().entries;
+    listed.reverse();
+    assert_eq!(listed, written);
 }

@@ -190,17 +190,38 @@ impl Call<'_> {
         }
     }
 
-    /// Runs `work` that is over in microseconds unless a file system hangs, without the price of another thread where the
-    /// runtime has threads to take over from this one.
+    /// Runs `work` that is over in microseconds unless a file system hangs. To wake another thread and be woken by it takes longer
+    /// than such work, so it is done right here; the gate has looked at the same path on this very thread before. Of several
+    /// workers only one does so at a time, so that another always remains.
     pub async fn briefly<T, W>(&self, work: W) -> Result<T, ToolError>
     where
         T: Send + 'static,
         W: FnOnce(&Arc<Host>) -> Result<T, ToolError> + Send + 'static,
     {
-        match tokio::runtime::Handle::current().runtime_flavor() {
-            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| work(self.host)),
-            _ => self.blocking(move |host, _| work(host)).await,
+        match Here::take() {
+            Some(_here) => {
+                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(self.host)));
+                done.unwrap_or_else(|_| Err(ToolError::new(ErrorCode::Error, "the action failed inside")))
+            }
+            None => self.blocking(move |host, _| work(host)).await,
         }
+    }
+}
+
+/// Held while a worker of the runtime does what may block; one of them at a time.
+struct Here;
+
+static HERE: AtomicBool = AtomicBool::new(false);
+
+impl Here {
+    fn take() -> Option<Self> {
+        (!HERE.swap(true, Ordering::Acquire)).then_some(Self)
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        HERE.store(false, Ordering::Release);
     }
 }
 

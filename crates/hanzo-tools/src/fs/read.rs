@@ -26,6 +26,8 @@ const DEFAULT_LINES: u32 = 2000;
 const MAX_BYTES: usize = 40_000;
 /// The largest file that is held in memory, and so the largest that is edited; of a larger one, parts are read.
 pub(super) const MAX_FILE: u64 = 64 << 20;
+/// The largest file that is read without another thread's help.
+const SMALL: u64 = 64 << 10;
 /// The largest image that is handed to a model.
 const MAX_IMAGE: usize = 5 << 20;
 
@@ -108,14 +110,29 @@ impl Action for Read {
         } else {
             let path = place::parse(&input.path)?;
             let caller = call.context.caller;
-            let read = move |host: &Arc<Host>, cancelled: &Cancelled| {
+            let shared = Arc::new(path);
+            let path = Arc::clone(&shared);
+            let begin = move |host: &Arc<Host>| {
                 let (mut file, there) = open(host, &path, caller)?;
-                if there.size <= MAX_FILE {
-                    return Ok(Ok(there.with(read_all(&mut file, &path)?)));
+                // Of no size are files that the kernel makes up while they are read.
+                if (1..=SMALL).contains(&there.size) {
+                    return Ok(Opened::Whole(there.with(read_all(&mut file, &path)?)));
                 }
-                read_large(&mut file, &path, &there, wanted, named, cancelled).map(Err)
+                Ok(Opened::Rest(file, there))
             };
-            match call.blocking(read).await? {
+            let read = match call.briefly(begin).await? {
+                Opened::Whole(loaded) => Ok(loaded),
+                Opened::Rest(mut file, there) => {
+                    let rest = move |_: &Arc<Host>, cancelled: &Cancelled| {
+                        if there.size <= MAX_FILE {
+                            return Ok(Ok(there.with(read_all(&mut file, &shared)?)));
+                        }
+                        read_large(&mut file, &shared, &there, wanted, named, cancelled).map(Err)
+                    };
+                    call.blocking(rest).await?
+                }
+            };
+            match read {
                 Ok(loaded) => loaded,
                 Err(part) => {
                     if let (Some(hash), Some(uri)) = (&part.output.hash, &part.output.uri) {
@@ -198,6 +215,12 @@ async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
     Ok(Loaded { real: None, taint: None, bytes, hash })
 }
 
+/// A file that was opened, and read as well where that takes no time.
+enum Opened {
+    Whole(Loaded),
+    Rest(std::fs::File, There),
+}
+
 /// Which lines a call asks for.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
@@ -222,11 +245,12 @@ impl There {
 
 fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(std::fs::File, There), ToolError> {
     let fail = |error: PathError| place::failure(&error);
-    if caller == ToolCaller::Remote {
+    let opened = host.workspace.open_read_known(path);
+    if opened.is_err() && caller == ToolCaller::Remote {
         // Not even what kind of thing is there.
         super::taint(host, &host.workspace.stat(path).map_err(fail)?.location, caller)?;
     }
-    let (file, metadata) = host.workspace.open_read_known(path).map_err(fail)?;
+    let (file, metadata) = opened.map_err(fail)?;
     let real = metadata.location;
     let taint = super::taint(host, &real, caller)?;
     Ok((file, There { real, taint, size: metadata.len }))
