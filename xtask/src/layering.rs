@@ -242,9 +242,12 @@ mod tests {
     fn sources(directory: &std::path::Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
         entries
-            .flat_map(|path| match path.is_dir() {
-                true => sources(&path),
-                false => vec![std::fs::read_to_string(&path).unwrap_or_default()],
+            .flat_map(|path| {
+                if path.is_dir() {
+                    sources(&path)
+                } else {
+                    vec![std::fs::read_to_string(&path).unwrap_or_default()]
+                }
             })
             .collect()
     }
