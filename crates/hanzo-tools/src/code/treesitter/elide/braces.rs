@@ -42,6 +42,8 @@ pub(super) struct Frame {
     /// How many gaps there were before it.
     gaps: usize,
     pub(super) holds: Holds,
+    /// Where the names of macros are that are defined right in it.
+    pub(super) macros: Vec<Range<usize>>,
 }
 
 pub(super) struct Scan<'a> {
@@ -71,6 +73,7 @@ pub(super) fn gaps(rules: Rules, bytes: &[u8]) -> Option<Vec<Gap>> {
         names: false,
         gaps: 0,
         holds: Holds::Anything,
+        macros: Vec::new(),
     };
     let mut scan = Scan {
         rules,
@@ -261,6 +264,7 @@ impl Scan<'_> {
             names: false,
             gaps,
             holds,
+            macros: Vec::new(),
         });
     }
 
@@ -289,6 +293,7 @@ impl Scan<'_> {
         if self.is_macro_call(&frame, at) {
             return Some(());
         }
+        self.keep_macros_of_a_list(&frame, at);
         let (rules, bytes) = (self.rules, self.bytes);
         let top = self.top();
         top.defines |= frame.defines;
@@ -305,6 +310,24 @@ impl Scan<'_> {
             _ => {}
         }
         Some(())
+    }
+
+    /// A grammar knows no definition of a macro among the values of a list, `= { 1,\n#define A …\n 2 }`. So the list is closed
+    /// before the first, and nothing else of it is left.
+    fn keep_macros_of_a_list(&mut self, frame: &Frame, at: usize) {
+        let bytes = self.bytes;
+        let header = &bytes[self.top().header.min(frame.open - 1)..frame.open - 1];
+        if frame.mark != b'{' || frame.macros.is_empty() || !header.trim_ascii_end().ends_with(b"=") {
+            return;
+        }
+        self.lexer.gaps.truncate(frame.gaps);
+        let mut from = frame.open;
+        for name in &frame.macros {
+            let instead: &[u8] = if from == frame.open { b"};\n" } else { b"\n" };
+            self.lexer.gaps.push(Gap { range: from..name.start, instead });
+            from = name.end;
+        }
+        self.lexer.gaps.push(Gap { range: from..at, instead: b"\n" });
     }
 
     /// Whether brackets that are closed now have nothing in them but parameters, or values that define nothing.

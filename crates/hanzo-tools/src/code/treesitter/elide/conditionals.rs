@@ -51,9 +51,11 @@ impl Scan<'_> {
                 }
             }
             Directive::Define if self.ignored == 0 => {
-                self.top().defines = true;
                 let end = self.lexer.at;
                 let head = start + c::macro_head(&self.bytes[start..end]);
+                let top = self.top();
+                top.defines = true;
+                top.macros.push(start..head);
                 if end - head >= LEAST {
                     self.lexer.gaps.push(Gap { range: head..end, instead: b"" });
                 }

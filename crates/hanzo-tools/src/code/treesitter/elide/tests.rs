@@ -251,3 +251,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn macros_among_the_values_of_a_list_are_kept() {
+    let text = "static struct s { int x; } a[] = {\n  { 1 },\n#define osOpen ((int(*)(int))a[0].x)\n  { 2 },\n#define osClose(x) (a[1].x)\n  { 3 },\n};\nint after;\n";
+    let kept = squeezed(Language::C, text.as_bytes()).unwrap();
+    let kept = String::from_utf8(kept.text).unwrap();
+    let expected =
+        "static struct s { int x; } a[] = {};\n#define osOpen\n#define osClose(x)\n;\nint after;\n";
+    assert_eq!(kept, expected);
+}
