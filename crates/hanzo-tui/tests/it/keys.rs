@@ -308,6 +308,18 @@ fn the_arrows_end_a_change_while_typing() {
     assert_eq!(editor.text(), "longer\n\nlongerX");
 }
 
+/// What Vim 9 makes of the same keys.
+#[test]
+fn a_count_is_forgotten_when_the_arrows_are_used() {
+    for (keys, expected) in
+        [("3ix<Left>y<Esc>", "yxabc"), ("3ix<Left><Esc>", "xabc"), ("3ix<C-j><End><Esc>", "x\nabc")]
+    {
+        let mut editor = vim("abc");
+        press(&mut editor, keys);
+        assert_eq!(editor.text(), expected, "{keys}");
+    }
+}
+
 #[test]
 fn notation_names_keys_both_ways() {
     let keys = Key::parse_all("a<lt><Esc><C-w><M-CR><S-Tab>").unwrap();

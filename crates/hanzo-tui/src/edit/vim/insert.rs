@@ -123,6 +123,10 @@ impl Editor {
             }
             _ => return Outcome::Beep,
         };
+        // As in Vim, what was moved out of is not typed again, whatever its count; the place to go to was found without that.
+        if let VimMode::Insert(run) = &mut self.vim.mode {
+            run.again = 0;
+        }
         self.finish_run();
         self.history.close(&self.buffer);
         self.vim.last_change = Some(super::Change {
