@@ -9,10 +9,10 @@ use crate::{AuditEntry, Batch, Store, StoreError};
 const WINDOW: Duration = Duration::from_millis(50);
 
 /// With so many records, they are written at once.
-const MANY: usize = 128;
+const MANY: usize = 256;
 
 /// The most records that wait. With more, whoever adds one had better wait, too.
-const MOST: usize = 32 * MANY;
+const MOST: usize = 16 * MANY;
 
 /// Collects audit records and writes them together: with the next batch, or after 50 ms.
 #[derive(Clone)]

@@ -18,8 +18,8 @@ use crate::output::Printer;
 use crate::root::models::ModelNeed;
 use crate::root::{self, Keep, Root, RootOptions, mcp, signals};
 
-/// When the start of a server is over, and its first work.
-const SETTLED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(30)];
+/// How long it takes until the start of a server is over, then its first work, then what follows that.
+const SETTLED: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(30)];
 /// What HTTP clients have to show.
 const TOKEN: &str = "HANZO_MCP_TOKEN";
 

@@ -33,7 +33,7 @@ const MOST_AHEAD: usize = 256;
 /// How many messages are between the tasks of a connection.
 const CHANNEL: usize = 64;
 /// How much is read at once, and how much is written at once where there is that much.
-const CHUNK: usize = 32 * 1024;
+const CHUNK: usize = 64 * 1024;
 /// How long the last answers have to reach a client that is leaving.
 const PARTING: Duration = Duration::from_secs(2);
 
