@@ -140,8 +140,20 @@ impl Server {
 
     /// Switches it on or off.
     pub(crate) fn switch(&self, to: Switch) {
-        if self.switch.send_replace(to) != to {
-            self.anew();
+        if *self.switch.borrow() == to {
+            return;
+        }
+        match to {
+            // The switch itself ends the rest. To end the round as well could end the connection that has just begun, and start
+            // the server twice.
+            Switch::On => {
+                self.link.send_replace(Link::Waiting);
+                self.switch.send_replace(to);
+            }
+            Switch::Off => {
+                self.switch.send_replace(to);
+                self.anew();
+            }
         }
     }
 
