@@ -98,8 +98,8 @@ pub const SAMPLES: &[(&str, &str, &str)] = &[
     ),
     (
         "a.cpp",
-        "namespace n { class A { public: A(); ~A() {} int f() const { return 1; } template <class T> void g(T t) {} int m_; bool operator==(const A&) const; }; }\nint n::A::h() { return 2; }\nusing X = int;\nenum class K { P };\n",
-        "module:n class:n.A declaration:n.A.A method:n.A.~A method:n.A.f method:n.A.g field:n.A.m_ declaration:n.A.operator== method:n.A.h type:X enum:K variant:K.P",
+        "namespace n { class A { public: A(); ~A() {} int f() const { return 1; } template <class T> void g(T t) {} int m_; bool operator==(const A&) const; }; }\nint n::A::h() { return 2; }\nusing X = int;\nenum class K { P };\nnamespace o::p::q { int deep(); }\n",
+        "module:n class:n.A declaration:n.A.A method:n.A.~A method:n.A.f method:n.A.g field:n.A.m_ declaration:n.A.operator== method:n.A.h type:X enum:K variant:K.P module:o module:o.p module:o.p.q declaration:o.p.q.deep",
     ),
 ];
 

@@ -148,13 +148,7 @@ impl<'a> Extract<'a> {
                 }
                 return Descend::Over;
             }
-            Role::CppNamespace => match self.name_of(node) {
-                Some(name) => {
-                    let kept = self.add(SymbolKind::Module, node, name);
-                    self.open(depth, kept, ScopeSort::Space);
-                }
-                None => self.scopes.push(Scope { depth, name: self.scope(), sort: ScopeSort::Space }),
-            },
+            Role::CppNamespace => self.cpp_namespace(node, depth),
             Role::GoMethod => self.go_method(node, depth),
             Role::GoType => self.go_type(node, depth),
             Role::GoField => self.go_field(node),

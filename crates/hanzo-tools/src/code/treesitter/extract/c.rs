@@ -56,6 +56,26 @@ impl Extract<'_> {
         }
     }
 
+    /// `namespace a::b {` is `b` in `a`.
+    pub(super) fn cpp_namespace(&mut self, node: Node<'_>, depth: usize) {
+        let Some(mut name) = self.name_of(node) else {
+            self.scopes.push(Scope { depth, name: self.scope(), sort: ScopeSort::Space });
+            return;
+        };
+        // A list of names is a name and the list of the others.
+        loop {
+            let rest = (name.kind() == "nested_namespace_specifier").then_some(name);
+            let first = rest.and_then(|list| list.named_child(0)).unwrap_or(name);
+            let kept = self.add(SymbolKind::Module, node, first);
+            self.open(depth, kept, ScopeSort::Space);
+            let count = rest.map_or(0, |list| list.named_child_count());
+            match rest.and_then(|list| list.named_child(u32::try_from(count.checked_sub(1)?).ok()?)) {
+                Some(next) if count > 1 => name = next,
+                _ => return,
+            }
+        }
+    }
+
     fn has_word(&self, node: Node<'_>, word: &[u8]) -> bool {
         let mut cursor = node.walk();
         node.children(&mut cursor).any(|child| {
