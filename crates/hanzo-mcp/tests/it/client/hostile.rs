@@ -34,7 +34,8 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
     let servers = vec![stage("dies", &["die"]), ServerConfig::new("missing", missing), stage("works", &[])];
     let manager = settled(parts(servers)).await;
     let status = manager.status();
-    assert_eq!(status[0].phase, Phase::Failed);
+    // On a slow machine it may be tried again already; why it failed stands until it works.
+    assert!(matches!(status[0].phase, Phase::Failed | Phase::Connecting), "{:?}", status[0]);
     let why = status[0].error.as_deref().unwrap();
     assert!(why.contains("code 5") && why.contains("no licence found"), "{why}");
     assert!(status[1].error.as_deref().unwrap().contains("/nonexistent/server"), "{status:?}");
