@@ -89,9 +89,10 @@ impl Capabilities {
     pub fn check(&self, reach: &Reach) -> Result<(), Lack> {
         let action = reach.action.as_str();
         // What is left out is left out by any of its names.
-        let names = hanzo_permissions::names_of(action);
-        let leaves_out =
-            |pattern: &String| covers(pattern, action) || names.iter().any(|name| covers(pattern, name));
+        let leaves_out = |pattern: &String| {
+            covers(pattern, action)
+                || hanzo_permissions::names_of(action).iter().any(|name| covers(pattern, name))
+        };
         if let Some(pattern) = self.without.iter().find(|pattern| leaves_out(pattern)) {
             return Err(Lack::LeftOut { action: action.to_owned(), pattern: pattern.clone() });
         }
@@ -120,6 +121,9 @@ impl Capabilities {
 
 /// Whether `pattern` takes in `action`: by its glob, or as the bare name of the tool the action is of.
 fn covers(pattern: &str, action: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
     let glob = Glob::new(pattern);
     glob.matches(action) || action.split_once('.').is_some_and(|(tool, _)| glob.matches(tool))
 }

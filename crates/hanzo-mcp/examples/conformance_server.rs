@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hanzo_mcp::server::direct::Direct;
 use hanzo_mcp::server::http::{self, HttpOptions};
 use hanzo_mcp::server::stdio;
 use rmcp::model::{
@@ -35,6 +36,8 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 #[derive(Clone)]
 struct Fixture;
+
+impl Direct for Fixture {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::net::NormalUrl;
 use crate::patch::{self, Touched};
 use crate::path::{Extent, NormalPath};
+use crate::policy::{Basis, Policy};
 use crate::shell::{Analysis, Opaque};
 use crate::tools::{self, Access, Action, Family, Subjects};
 
@@ -145,6 +146,11 @@ impl<'a> Facts<'a> {
     /// The canonical id, `fs.write`; the given name for tools the crate does not know.
     pub fn tool_id(&self) -> &str {
         self.named.first().map_or(self.given, |(name, action)| action.map_or(name, |a| a.id))
+    }
+
+    /// What the call is before any rule of the user: a question to them, something they approve each time, or by whether it looks.
+    pub fn basis(&self) -> Basis {
+        Policy::default().evaluate(self).basis
     }
 
     /// Whether the call only looks, by the most reliable claim there is.

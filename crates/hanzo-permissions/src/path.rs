@@ -48,8 +48,8 @@ impl NormalPath {
         if path.contains('\0') {
             return Err(BadPath::Nul);
         }
-        let root =
-            workspace.map(|root| from_uri(root).map(|root| segments(&root, Vec::new()).0)).transpose()?;
+        let root = workspace.map(from_uri).transpose()?;
+        let root = root.as_deref().map(|root| segments(root, Vec::new()).0);
         if path.starts_with('/') {
             let (absolute, _) = segments(&path, Vec::new());
             return Ok(Self { text: relative_to(&absolute, root.as_deref()) });
@@ -60,7 +60,7 @@ impl NormalPath {
         }
         // No workspace is known. What climbs out of it keeps its `..`, so that no relative rule can cover it.
         let (inside, climbs) = segments(&path, Vec::new());
-        let up = std::iter::repeat_n("..", climbs).map(str::to_owned);
+        let up = std::iter::repeat_n("..", climbs);
         Ok(Self { text: up.chain(inside).collect::<Vec<_>>().join("/") })
     }
 
@@ -70,7 +70,7 @@ impl NormalPath {
     }
 }
 
-fn relative_to(absolute: &[String], root: Option<&[String]>) -> String {
+fn relative_to(absolute: &[&str], root: Option<&[&str]>) -> String {
     match root.and_then(|root| absolute.strip_prefix(root)) {
         Some(inside) => inside.join("/"),
         None => format!("/{}", absolute.join("/")),
@@ -78,7 +78,7 @@ fn relative_to(absolute: &[String], root: Option<&[String]>) -> String {
 }
 
 /// Pushes the segments of `path` onto `base`, resolving `.` and `..`; also how often `..` found nothing to drop.
-fn segments(path: &str, mut base: Vec<String>) -> (Vec<String>, usize) {
+fn segments<'a>(path: &'a str, mut base: Vec<&'a str>) -> (Vec<&'a str>, usize) {
     let mut climbs = 0;
     for segment in path.split('/') {
         match segment {
@@ -88,7 +88,7 @@ fn segments(path: &str, mut base: Vec<String>) -> (Vec<String>, usize) {
                     climbs += 1;
                 }
             }
-            name => base.push(name.to_owned()),
+            name => base.push(name),
         }
     }
     (base, climbs)

@@ -99,9 +99,13 @@ impl Policy {
 
     /// The decision, and what led to it.
     pub fn explain(&self, call: &Call<'_>) -> Explanation {
-        let facts = call.facts();
-        let outcome = self.evaluate(&facts);
-        Explanation::new(self, &facts, outcome)
+        self.explain_facts(&call.facts())
+    }
+
+    /// [`explain`](Self::explain) for a call whose facts are known already.
+    pub fn explain_facts(&self, facts: &Facts<'_>) -> Explanation {
+        let outcome = self.evaluate(facts);
+        Explanation::new(self, facts, outcome)
     }
 
     /// The rules of a list.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
@@ -183,9 +183,12 @@ impl ContentHash {
     }
 
     fn from_digest(digest: &[u8]) -> Self {
-        let mut text = String::from("sha256:");
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity("sha256:".len() + 2 * digest.len());
+        text.push_str("sha256:");
         for byte in digest {
-            write!(text, "{byte:02x}").expect("writing to a string does not fail");
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
         Self(text)
     }

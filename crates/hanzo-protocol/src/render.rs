@@ -4,7 +4,8 @@
 //! `key: value` lines and the long text (a file, an output, a diff, matches) follows them raw. The same envelope always gives
 //! the same text; trace ids and timings are left to programs.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub fn envelope(envelope: &Value) -> String {
     let mut page = Page::default();
     if let Some(error) = envelope.get("error").filter(|error| !error.is_null()) {
         let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
-        page.head.push(format!("error {}: {}", part("code"), part("message")));
+        page.line(format_args!("error {}: {}", part("code"), part("message")));
         if let Some(Value::Object(details)) = error.get("details") {
             page.members(details);
         }
@@ -28,65 +29,76 @@ pub fn envelope(envelope: &Value) -> String {
     match envelope.get("data") {
         Some(Value::Object(data)) => page.members(data),
         Some(Value::String(text)) => return text.clone(),
-        Some(Value::Null) | None => page.head.push("done".into()),
+        Some(Value::Null) | None => page.line(format_args!("done")),
         Some(Value::Array(rows)) => page.list("entries", rows),
-        Some(other) => page.head.push(other.to_string()),
+        Some(other) => page.line(format_args!("{other}")),
     }
-    if let Some(cursor) = envelope.pointer("/meta/paging/cursor").and_then(Value::as_str) {
-        page.head.push(format!("more: pass cursor {cursor}"));
+    let paging = envelope.get("meta").and_then(|meta| meta.get("paging"));
+    if let Some(cursor) = paging.and_then(|paging| paging.get("cursor")).and_then(Value::as_str) {
+        page.line(format_args!("more: pass cursor {cursor}"));
     }
     page.finish()
 }
 
 #[derive(Default)]
-struct Page {
-    head: Vec<String>,
-    blocks: Vec<(String, String)>,
+struct Page<'a> {
+    /// Short facts, one to a line.
+    head: String,
+    blocks: Vec<(&'a str, Cow<'a, str>)>,
 }
 
-impl Page {
-    fn members(&mut self, members: &Map<String, Value>) {
+impl<'a> Page<'a> {
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        if !self.head.is_empty() {
+            self.head.push('\n');
+        }
+        self.head.write_fmt(line).expect("writing to a string does not fail");
+    }
+
+    fn members(&mut self, members: &'a Map<String, Value>) {
         for (name, value) in members {
             match value {
                 Value::Null => {}
                 Value::String(text) if text.contains('\n') || text.len() > MAX_INLINE => {
-                    self.blocks.push((name.clone(), text.clone()));
+                    self.blocks.push((name, text.into()));
                 }
-                Value::String(text) if text.is_empty() => self.head.push(format!("{name}: \"\"")),
+                Value::String(text) if text.is_empty() => self.line(format_args!("{name}: \"\"")),
                 Value::Array(rows) => self.list(name, rows),
                 Value::Object(inner) => match span(value).or_else(|| row_of_scalars(inner)) {
-                    Some(text) => self.head.push(format!("{name}: {text}")),
-                    None => self.blocks.push((name.clone(), tree(value, 0))),
+                    Some(text) => self.line(format_args!("{name}: {text}")),
+                    None => self.blocks.push((name, tree(value, 0).into())),
                 },
-                other => self.head.push(format!("{name}: {}", scalar(other))),
+                Value::String(text) => self.line(format_args!("{name}: {text}")),
+                other => self.line(format_args!("{name}: {other}")),
             }
         }
     }
 
-    fn list(&mut self, name: &str, rows: &[Value]) {
+    fn list(&mut self, name: &'a str, rows: &[Value]) {
         if rows.is_empty() {
-            self.head.push(format!("{name}: none"));
+            self.line(format_args!("{name}: none"));
         } else if rows.iter().all(|row| !row.is_object() && !row.is_array()) {
             let words: Vec<String> = rows.iter().map(scalar).collect();
             let line = words.join(", ");
             if line.len() <= MAX_INLINE && !line.contains('\n') {
-                self.head.push(format!("{name}: {line}"));
+                self.line(format_args!("{name}: {line}"));
             } else {
-                self.blocks.push((name.to_owned(), words.join("\n")));
+                self.blocks.push((name, words.join("\n").into()));
             }
         } else {
-            self.blocks.push((name.to_owned(), table(rows)));
+            self.blocks.push((name, table(rows).into()));
         }
     }
 
     fn finish(self) -> String {
-        let mut text = self.head.join("\n");
+        let mut text = self.head;
         let alone = self.blocks.len() == 1;
+        text.reserve(self.blocks.iter().map(|(name, block)| name.len() + block.len() + 4).sum());
         for (name, block) in &self.blocks {
             if !text.is_empty() {
                 text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
             }
-            if !(alone && PLAIN.contains(&name.as_str())) {
+            if !(alone && PLAIN.contains(name)) {
                 text.push_str(name);
                 text.push_str(":\n");
             }
@@ -164,7 +176,7 @@ fn table(rows: &[Value]) -> String {
 /// A match: `{uri, range, text}` and perhaps the lines around it.
 fn found(members: &Map<String, Value>) -> Option<String> {
     let text = members.get("text")?.as_str()?;
-    let first = members.get("range")?.pointer("/start/line")?.as_u64()?;
+    let first = members.get("range")?.get("start")?.get("line")?.as_u64()?;
     let around = |name: &str| {
         let lines = members.get(name).and_then(Value::as_array);
         lines.into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>()
@@ -209,13 +221,14 @@ fn shared_directory<'a>(uris: &[&'a str]) -> &'a str {
 
 /// A range as `line:col-line:col`.
 fn span(value: &Value) -> Option<String> {
-    let number = |path: &str| value.pointer(path).and_then(Value::as_u64);
+    // By name and not by pointer, which would be taken apart each time.
+    let number = |end: &str, name: &str| value.get(end)?.get(name)?.as_u64();
     Some(format!(
         "{}:{}-{}:{}",
-        number("/start/line")?,
-        number("/start/col")?,
-        number("/end/line")?,
-        number("/end/col")?
+        number("start", "line")?,
+        number("start", "col")?,
+        number("end", "line")?,
+        number("end", "col")?
     ))
 }
 

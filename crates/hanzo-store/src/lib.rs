@@ -26,8 +26,8 @@ pub use checkpoint::{
 pub use error::StoreError;
 pub use lease::{Holder, Lease};
 pub use model::{
-    AuditEntry, AuditFilter, Batch, CheckpointRecord, Durability, ItemQuery, ItemsFrom, Moment, SearchHit,
-    SearchQuery, SearchScope, StoredItem, ThreadChange, ThreadFilter, ThreadRecord,
+    AuditEntry, AuditFilter, Batch, CheckpointRecord, Durability, ItemQuery, ItemsFrom, JsonText, Moment,
+    SearchHit, SearchQuery, SearchScope, StoredItem, ThreadChange, ThreadFilter, ThreadRecord,
 };
 pub use sqlite::{OpenOptions, OpenReport, SqliteStore};
 pub use store::{Store, Stored};

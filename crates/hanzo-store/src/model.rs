@@ -12,6 +12,7 @@ use hanzo_protocol::usage::{Cost, Usage};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A thread as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -244,8 +245,43 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Everything else worth keeping.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub record: Value,
+    #[serde(default, skip_serializing_if = "JsonText::is_null")]
+    pub record: JsonText,
+}
+
+/// A JSON value as its text: what is only kept need not be taken apart.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JsonText(Box<RawValue>);
+
+impl JsonText {
+    /// The text of `value`; `null` where it cannot be JSON, as a map whose keys are no strings.
+    pub fn of(value: &impl Serialize) -> Self {
+        serde_json::value::to_raw_value(value).map_or_else(|_| Self::default(), Self)
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.0.get() == "null"
+    }
+
+    /// The value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+}
+
+impl Default for JsonText {
+    fn default() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+}
+
+/// Two texts of the same value are the same.
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get() || self.value() == other.value()
+    }
 }
 
 /// Which audit records to list, newest first.

@@ -58,7 +58,8 @@ impl Inner {
             let message = "the ids of stored items are the engine's to give\n\nhint: leave out `itemId`";
             return Err(refuse(EngineErrorKind::InvalidParams, message));
         }
-        let (live, classified) = calls.prepare(&call, item, None, Timestamp::now());
+        let classified = calls.gate.classify_read(&call, request.arguments);
+        let (live, classified) = calls.prepare(&call, classified, item, None, Timestamp::now());
         let mut open = OpenCall { calls: Arc::clone(&calls), live: Some(Arc::clone(&live)) };
         calls.begin(&live).await.map_err(store_failed)?;
         let stance = GateStep { origin: CallOrigin::Face, ..calls.stance() };

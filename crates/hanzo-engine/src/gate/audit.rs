@@ -1,10 +1,13 @@
 //! Step 11: every call that came to the gate leaves an entry, readers and refusals included.
 
-use hanzo_permissions::{AuditContext, AuditRecord, Decision};
+use hanzo_permissions::{AuditContext, AuditRecord, Basis, Decision};
+use hanzo_protocol::engine::{Attendance, Mode, Posture};
 use hanzo_protocol::ids::ThreadId;
-use hanzo_store::AuditEntry;
+use hanzo_protocol::item::Taint;
+use hanzo_protocol::tool::Effect;
+use hanzo_store::{AuditEntry, JsonText};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::policy::{Consent, Ruling};
 use super::redact::redact;
@@ -37,19 +40,6 @@ pub(super) fn entry(
         None => (shown, None),
     };
     let explained = ruling.map(|ruling| &ruling.explanation);
-    let (mode, by, reason) = match verdict {
-        Verdict::Allowed(consent) => {
-            let why = match consent {
-                Consent::Person(face) => format!("approved through {face}"),
-                _ => explained.map(hanzo_permissions::Explanation::reason).unwrap_or_default(),
-            };
-            (Decision::Allow, consent.name(), why)
-        }
-        Verdict::Refused(refused) => {
-            (Decision::Deny, refusal_name(refused.by), refused.error.message.clone())
-        }
-        Verdict::Mistake(message) => (Decision::Deny, "mistake", (*message).to_owned()),
-    };
     let mut record = match explained {
         Some(explanation) => {
             let timestamp = at.to_string();
@@ -63,42 +53,54 @@ pub(super) fn entry(
             timestamp: at.to_string(),
             session_id: thread.to_string(),
             user: step.user.clone(),
-            tool_name: tool.clone(),
-            action: action.clone(),
-            mode,
+            tool_name: String::new(),
+            action: None,
+            mode: Decision::Deny,
             rule_matched: None,
             reason: None,
             subject: None,
         },
     };
+    let (mode, by) = match verdict {
+        Verdict::Allowed(consent) => {
+            if let Consent::Person(face) = consent {
+                record.reason = Some(format!("approved through {face}"));
+            }
+            (Decision::Allow, consent.name())
+        }
+        Verdict::Refused(refused) => {
+            record.reason = Some(refused.error.message.clone());
+            (Decision::Deny, refusal_name(refused.by))
+        }
+        Verdict::Mistake(message) => {
+            record.reason = Some((*message).to_owned());
+            (Decision::Deny, "mistake")
+        }
+    };
     record.mode = mode;
-    record.reason = Some(redact(&reason)).filter(|reason| !reason.is_empty());
-    record.subject = record.subject.map(|subject| redact(&subject));
-    record.rule_matched = record.rule_matched.map(|rule| redact(&rule));
-    record.tool_name.clone_from(&tool);
-    record.action.clone_from(&action);
-    let mut everything = serde_json::to_value(&record).unwrap_or(Value::Null);
-    if let Value::Object(fields) = &mut everything {
-        fields.insert("by".to_owned(), json!(by));
-        fields.insert("calledAs".to_owned(), json!(hanzo_hooks::plain_text(&call.name, 200)));
-        fields.insert("posture".to_owned(), json!(step.posture));
-        fields.insert("collaboration".to_owned(), json!(step.mode));
-        fields.insert("attendance".to_owned(), json!(step.attendance));
-        fields.insert("effect".to_owned(), json!(call.reach().map(|reach| reach.effect)));
-        if let Some(taint) = step.taint {
-            fields.insert("taint".to_owned(), json!(taint));
-        }
-        if let Some(policy) = explained {
-            fields.insert("policy".to_owned(), json!(policy.decision));
-            fields.insert("basis".to_owned(), json!(policy.basis));
-        }
-    }
+    record.reason = record.reason.map(redact).filter(|reason| !reason.is_empty());
+    record.subject = record.subject.map(redact);
+    record.rule_matched = record.rule_matched.map(redact);
+    (record.tool_name, record.action) = (tool, action);
+    let everything = Everything {
+        record: &record,
+        by,
+        called_as: &hanzo_hooks::plain_text(&call.name, 200),
+        posture: step.posture,
+        collaboration: step.mode,
+        attendance: step.attendance,
+        effect: call.reach().map(|reach| reach.effect),
+        taint: step.taint,
+        policy: explained.map(|policy| policy.decision),
+        basis: explained.map(|policy| policy.basis),
+    };
+    let everything = JsonText::of(&everything);
     AuditEntry {
         at,
         thread,
         trace: call.trace,
-        tool,
-        action,
+        tool: record.tool_name,
+        action: record.action,
         decision: format!("{mode}:{by}"),
         rule: record.rule_matched,
         reason: record.reason,
@@ -106,6 +108,26 @@ pub(super) fn entry(
         user: record.user,
         record: everything,
     }
+}
+
+/// What is kept beside the columns of an entry.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Everything<'a> {
+    #[serde(flatten)]
+    record: &'a AuditRecord,
+    by: &'a str,
+    called_as: &'a str,
+    posture: Posture,
+    collaboration: Mode,
+    attendance: Attendance,
+    effect: Option<Effect>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taint: Option<Taint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<Decision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<Basis>,
 }
 
 fn refusal_name(refusal: Refusal) -> &'static str {

@@ -3,18 +3,19 @@
 //! It is judged by the canonical action the tool itself names, whatever the caller called it, and by the files the tool says it will
 //! touch, also where rules would not have looked for them in the arguments.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use hanzo_permissions::{Access, Call, Classification};
-use hanzo_protocol::tool::Reach;
+use hanzo_permissions::{Access, Call, Classification, Facts};
+use hanzo_protocol::tool::{Reach, ReachedPath};
 use serde_json::Value;
 
-/// Hands `judge` the call as rules see it.
+/// Hands `judge` the call as rules see it, and what they look at in it.
 pub(super) fn with_call<R>(
     reach: &Reach,
     arguments: &Value,
     workspace: &Path,
-    judge: impl FnOnce(&Call<'_>) -> R,
+    judge: impl FnOnce(&Call<'_>, &Facts<'_>) -> R,
 ) -> R {
     with_name(&reach.action, reach, arguments, Some(workspace), judge)
 }
@@ -25,40 +26,40 @@ pub(super) fn with_name<R>(
     reach: &Reach,
     arguments: &Value,
     workspace: Option<&Path>,
-    judge: impl FnOnce(&Call<'_>) -> R,
+    judge: impl FnOnce(&Call<'_>, &Facts<'_>) -> R,
 ) -> R {
-    let access = if reach.effect.is_read_only() { Access::Reader } else { Access::Writer };
     let root = workspace.map(Path::to_string_lossy);
-    let real: Vec<(&str, String)> = reach
-        .paths
-        .iter()
-        .map(|path| (path.given.as_str(), path.real.to_string_lossy().into_owned()))
-        .collect();
-    let build = |arguments: &Value, judge: &mut dyn FnMut(&Call<'_>)| {
-        let call = Call::new(name, arguments).classified(Classification::Host(access));
-        let call = match &root {
-            Some(root) => call.in_workspace(root),
-            None => call,
-        };
-        let call = real.iter().fold(call, |call, (given, real)| call.with_resolved(given, real));
-        judge(&call);
+    let real: Vec<Cow<'_, str>> = reach.paths.iter().map(|path| path.real.to_string_lossy()).collect();
+    let call = build(name, reach, arguments, root.as_deref(), &real);
+    let facts = call.facts();
+    // Files the tool is going to touch that rules did not find in the arguments are given to them as well. A subject is shown cut
+    // when it is long; such a path is given once more rather than taken for seen.
+    let is_seen = |path: &&ReachedPath| facts.subjects().any(|seen| seen == path.given);
+    let unseen: Vec<Value> =
+        reach.paths.iter().filter(|path| !is_seen(path)).map(|path| path.given.clone().into()).collect();
+    if unseen.is_empty() {
+        return judge(&call, &facts);
+    }
+    let completed = completed(arguments, unseen);
+    let call = build(name, reach, &completed, root.as_deref(), &real);
+    judge(&call, &call.facts())
+}
+
+fn build<'a>(
+    name: &'a str,
+    reach: &'a Reach,
+    arguments: &'a Value,
+    root: Option<&'a str>,
+    real: &'a [Cow<'a, str>],
+) -> Call<'a> {
+    let access = if reach.effect.is_read_only() { Access::Reader } else { Access::Writer };
+    let call = Call::new(name, arguments).classified(Classification::Host(access));
+    let call = match root {
+        Some(root) => call.in_workspace(root),
+        None => call,
     };
-    // Files the tool is going to touch that rules did not find in the arguments are given to them as well.
-    let mut unseen: Vec<Value> = Vec::new();
-    build(arguments, &mut |call| {
-        let facts = call.facts();
-        let seen: Vec<_> = facts.subjects().collect();
-        // A subject is shown cut when it is long; such a path is given once more rather than taken for seen.
-        let missing = reach.paths.iter().filter(|path| !seen.iter().any(|seen| *seen == path.given));
-        unseen = missing.map(|path| Value::from(path.given.clone())).collect();
-    });
-    let completed = (!unseen.is_empty()).then(|| completed(arguments, unseen));
-    let mut judge = Some(judge);
-    let mut answer = None;
-    build(completed.as_ref().unwrap_or(arguments), &mut |call| {
-        answer = judge.take().map(|judge| judge(call));
-    });
-    answer.expect("the call is built and judged exactly once")
+    let places = reach.paths.iter().zip(real);
+    places.fold(call, |call, (path, real)| call.with_resolved(&path.given, real))
 }
 
 fn completed(arguments: &Value, mut unseen: Vec<Value>) -> Value {

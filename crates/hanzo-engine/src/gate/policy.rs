@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Policy, Rule};
+use hanzo_permissions::{APPROVED_PLAN, Basis, Decision, Explanation, Facts, Policy, Rule};
 use hanzo_protocol::engine::Posture;
 use hanzo_protocol::tool::{Effect, ReachConsent};
 
@@ -90,7 +90,7 @@ pub(super) enum Nature {
 }
 
 impl Nature {
-    fn of(workspace: &Path, name: &str, target: &Target) -> Self {
+    fn of(target: &Target, facts: &Facts<'_>) -> Self {
         if matches!(target.reach.consent, ReachConsent::Fresh(_)) {
             return Self::Renewed;
         }
@@ -98,9 +98,8 @@ impl Nature {
         if target.reach.effect == Effect::Execute {
             return Self::Ordinary;
         }
-        let plain = explain(&Policy::default(), workspace, name, target);
-        match plain.basis {
-            Basis::UserDecision if plain.tool == "ui.ask" => Self::Question,
+        match facts.basis() {
+            Basis::UserDecision if facts.tool_id() == "ui.ask" => Self::Question,
             Basis::UserDecision => Self::Plan,
             Basis::FreshApproval => Self::Memory,
             _ if target.reach.effect == Effect::Memory => Self::Memory,
@@ -142,8 +141,7 @@ pub(super) fn judge(
 ) -> Ruling {
     let exposed = is_exposed(step.taint, &target.reach, edge);
     let policy = if exposed { standing.configured } else { standing.granted };
-    let explanation = explain(policy, workspace, name, target);
-    let nature = Nature::of(workspace, name, target);
+    let (explanation, nature) = explain(policy, workspace, name, target);
     let outcome = settle(step, standing, target, edge, exposed, &explanation, nature);
     Ruling { explanation, outcome, nature, edge, exposed }
 }
@@ -204,12 +202,14 @@ fn settle(
 
 /// The decision by the canonical action. A deny or ask rule counts as well when it is for the name that was called, or names a file of
 /// the workspace by its whole path.
-fn explain(policy: &Policy, workspace: &Path, name: &str, target: &Target) -> Explanation {
+fn explain(policy: &Policy, workspace: &Path, name: &str, target: &Target) -> (Explanation, Nature) {
     let Target { reach, arguments, .. } = target;
-    let mut decided = with_call(reach, arguments, workspace, |call| policy.explain(call));
+    let (mut decided, nature) = with_call(reach, arguments, workspace, |_, facts| {
+        (policy.explain_facts(facts), Nature::of(target, facts))
+    });
     let tool = reach.action.split_once('.').map_or(reach.action.as_str(), |(tool, _)| tool);
     let mut also = |name: &str, workspace: Option<&Path>| {
-        let other = with_name(name, reach, arguments, workspace, |call| policy.explain(call));
+        let other = with_name(name, reach, arguments, workspace, |_, facts| policy.explain_facts(facts));
         let by_rule = matches!(other.basis, Basis::Rule | Basis::UnprovenDeny | Basis::UnprovenAsk);
         if by_rule && other.decision > decided.decision {
             decided = Explanation { tool: std::mem::take(&mut decided.tool), ..other };
@@ -222,5 +222,5 @@ fn explain(policy: &Policy, workspace: &Path, name: &str, target: &Target) -> Ex
     if !reach.paths.is_empty() && policy.deny.iter().chain(&policy.ask).any(names_whole_paths) {
         also(&reach.action, None);
     }
-    decided
+    (decided, nature)
 }

@@ -11,9 +11,9 @@ use hanzo_protocol::message::ToolCall;
 use hanzo_protocol::primitives::Ref;
 use hanzo_protocol::tool::{Effect, ReachConfinement, ToolCaller, ToolResult, ToolSet};
 use hanzo_store::AuditEntry;
+use serde_json::Value;
 
 use super::audit::{Verdict, entry};
-use super::call::with_call;
 use super::classify::classify;
 use super::consent::{Grant, Meaning, headless, is_attended, read};
 use super::edge::edge;
@@ -105,7 +105,12 @@ impl Gate {
 
     /// What a call is and what it is going to reach. Decides nothing and runs nothing.
     pub fn classify(&self, call: &ToolCall) -> Classified {
-        classify(&self.state().tools, call)
+        classify(&self.state().tools, call, None)
+    }
+
+    /// The same for a call whose arguments are read already.
+    pub fn classify_read(&self, call: &ToolCall, arguments: Value) -> Classified {
+        classify(&self.state().tools, call, Some(arguments))
     }
 
     /// Takes a call through all steps. Dropping the future cancels the call.
@@ -122,18 +127,26 @@ impl Gate {
                 let result = error_result(&call.name, call.trace, &mistake.error);
                 let verdict = Verdict::Mistake(&mistake.error.message);
                 let audit = entry(self.parts.thread, step, &call, None, &verdict);
-                let key = CallKey::new(&call.name, &serde_json::Value::Null);
+                let key = Self::key(step, &call.name, &Value::Null);
                 let passed = Passed::not_run(ToolCallStatus::Failed, result, None, audit, Vec::new());
-                return self.conclude(step, key, Effect::Read, vec![passed]);
+                return self.conclude(key, Effect::Read, vec![passed]);
             }
         };
-        let key = CallKey::new(&target.reach.action, &target.arguments);
+        let key = Self::key(step, &target.reach.action, &target.arguments);
         let first = self.pass(step, &call, target, key, asker, watch, Attempt::First).await;
         let mut passed = vec![first];
-        if let Some(again) = self.rerun_outside(step, &call, target, key, asker, watch, &mut passed).await {
-            passed.push(again);
+        if passed[0].result.denial.is_some() {
+            // In a box, so that every other call does not carry the room for a second attempt about.
+            let again = self.rerun_outside(step, &call, target, key, asker, watch, &mut passed);
+            let again = Box::pin(again).await;
+            passed.extend(again);
         }
-        self.conclude(step, key, target.reach.effect, passed)
+        self.conclude(key, target.reach.effect, passed)
+    }
+
+    /// What the loop guard knows a call by; it looks at those of the agent only.
+    fn key(step: &GateStep, action: &str, arguments: &Value) -> Option<CallKey> {
+        (step.origin == CallOrigin::Agent).then(|| CallKey::new(action, arguments))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,7 +161,7 @@ impl Gate {
         step: &GateStep,
         call: &Classified,
         target: &Target,
-        key: CallKey,
+        key: Option<CallKey>,
         asker: &dyn Asker,
         watch: &dyn CallWatch,
         attempt: Attempt<'_>,
@@ -198,7 +211,7 @@ impl Gate {
         step: &GateStep,
         call: &Classified,
         target: &Target,
-        key: CallKey,
+        key: Option<CallKey>,
         asker: &dyn Asker,
         watch: &dyn CallWatch,
         attempt: Attempt<'_>,
@@ -207,8 +220,8 @@ impl Gate {
         let Target { reach, arguments, .. } = target;
         steps::capability(step, &self.parts.capabilities, &self.parts.remote, reach)?;
         steps::narrowed(self.parts.narrowing.as_ref(), reach)?;
-        with_call(reach, arguments, &self.parts.workspace, |seen| steps::plan(step, seen))?;
-        if matches!(attempt, Attempt::First) && step.origin == CallOrigin::Agent {
+        steps::plan(step, reach, arguments, &self.parts.workspace)?;
+        if let (Attempt::First, Some(key)) = (attempt, key) {
             self.state().guard.check(key, reach.effect)?;
         }
         let consent = self.consent(step, call, target, asker, watch, attempt, trail).await?;
@@ -376,7 +389,7 @@ impl Gate {
         step: &GateStep,
         call: &Classified,
         target: &Target,
-        key: CallKey,
+        key: Option<CallKey>,
         asker: &dyn Asker,
         watch: &dyn CallWatch,
         passed: &mut [Passed],
@@ -422,7 +435,7 @@ impl Gate {
     }
 
     /// Puts the attempts together, and lets the loop guard take the outcome in.
-    fn conclude(&self, step: &GateStep, key: CallKey, effect: Effect, passed: Vec<Passed>) -> Gated {
+    fn conclude(&self, key: Option<CallKey>, effect: Effect, passed: Vec<Passed>) -> Gated {
         let mut audit = Vec::with_capacity(passed.len());
         let mut notices = Vec::new();
         let mut taint = None;
@@ -437,9 +450,9 @@ impl Gate {
             unreachable!("a call is tried at least once")
         };
         result.taint = result.taint.or(taint);
-        let noted = match step.origin {
-            CallOrigin::Agent => self.state().guard.finish(key, effect, refusal, &result.output),
-            CallOrigin::Face => Noted { warning: None, pace: Pace::Moving },
+        let noted = match key {
+            Some(key) => self.state().guard.finish(key, effect, refusal, &result.output),
+            None => Noted { warning: None, pace: Pace::Moving },
         };
         if let Some(warning) = noted.warning {
             append(&mut result.output, &format!("\n\n{warning}"), self.parts.limits.output);

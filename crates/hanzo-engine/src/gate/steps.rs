@@ -1,11 +1,14 @@
 //! The steps that need neither a rule nor a person: capability, plan mode, the sandbox's wall.
 
-use hanzo_permissions::{Call, Decision, plan_mode};
+use std::path::Path;
+
+use hanzo_permissions::{Decision, plan_mode};
 use hanzo_protocol::engine::Mode;
 use hanzo_protocol::narrowing::Narrowing;
 use hanzo_protocol::tool::{Effect, Place, Reach, ToolCaller};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::call::with_call;
 use super::policy::Consent;
 use super::refused::Refused;
 use super::types::{GateStep, Refusal};
@@ -37,17 +40,27 @@ pub(super) fn narrowed(narrowing: &dyn Narrowing, reach: &Reach) -> Result<(), R
 }
 
 /// Step 2: plan mode has no writers. Leaving it, and asking the user, are for the user to decide.
-pub(super) fn plan(step: &GateStep, call: &Call<'_>) -> Result<(), Refused> {
-    if step.mode != Mode::Plan || plan_mode(call) == Decision::Allow {
+pub(super) fn plan(
+    step: &GateStep,
+    reach: &Reach,
+    arguments: &Value,
+    workspace: &Path,
+) -> Result<(), Refused> {
+    if step.mode != Mode::Plan {
         return Ok(());
     }
-    Err(Refused::new(
-        Refusal::PlanMode,
-        format!(
-            "`{}` changes something, and the thread is in plan mode, where nothing is changed. Look, plan, and propose the plan with the tool `plan` and its action `exit`.",
-            call.facts().tool_id()
-        ),
-    ))
+    with_call(reach, arguments, workspace, |call, facts| {
+        if plan_mode(call) == Decision::Allow {
+            return Ok(());
+        }
+        Err(Refused::new(
+            Refusal::PlanMode,
+            format!(
+                "`{}` changes something, and the thread is in plan mode, where nothing is changed. Look, plan, and propose the plan with the tool `plan` and its action `exit`.",
+                facts.tool_id()
+            ),
+        ))
+    })
 }
 
 /// Step 7: the sandbox's wall. What changes files outside needs a consent that was given for it; what a remote caller names must be

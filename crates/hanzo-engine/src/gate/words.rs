@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hanzo_hooks::plain_text;
-use hanzo_permissions::{Basis, Call, Lifetime, Offer, offers};
+use hanzo_permissions::{Basis, Lifetime, Offer, offers};
 use hanzo_protocol::ids::ApprovalId;
 use hanzo_protocol::item::{Approval, Taint};
 use hanzo_protocol::tool::{Effect, Place, Reach, ReachConsent};
@@ -76,7 +76,7 @@ fn grantable(target: &Target, workspace: &Path, ruling: &Ruling) -> Vec<Scope> {
 
 /// The rules that would allow the call, from narrow to wide.
 pub(super) fn rules_for(target: &Target, workspace: &Path) -> Vec<Scope> {
-    with_call(&target.reach, &target.arguments, workspace, |call: &Call<'_>| offers(call))
+    with_call(&target.reach, &target.arguments, workspace, |call, _| offers(call))
         .into_iter()
         .map(Scope::from)
         .collect()

@@ -104,17 +104,17 @@ impl Calls {
         self.wrote.swap(false, Ordering::Relaxed)
     }
 
-    /// Looks a call up and makes its item.
+    /// Makes the item of a call that was looked up.
     pub(crate) fn prepare(
         &self,
         call: &ToolCall,
+        mut classified: Classified,
         item: Option<ItemId>,
         turn: Option<TurnId>,
         made: Timestamp,
     ) -> (Arc<LiveCall>, Classified) {
         // Whoever names it waits for it, and may only be about to listen.
         let telling = if item.is_some() { Telling::Always } else { Telling::IfWatched };
-        let mut classified = self.gate.classify(call);
         classified.item = item.unwrap_or(classified.item);
         let tool = classified.action().to_owned();
         let plain = tool.split_once('.').map_or(tool.as_str(), |(tool, _)| tool);
@@ -323,13 +323,13 @@ fn call_of(item: &mut Item) -> Option<&mut ToolCallItem> {
 
 impl CallWatch for LiveCall {
     fn about_to_run<'a>(&'a self, reach: &'a Reach, audit: AuditEntry) -> BoxFuture<'a, Result<(), String>> {
+        self.status(ToolCallStatus::Running);
+        if reach.effect.is_read_only() {
+            // Looking can be repeated: it is enough when result and audit are stored together.
+            self.state().audit.push(audit);
+            return Box::pin(std::future::ready(Ok(())));
+        }
         Box::pin(async move {
-            self.status(ToolCallStatus::Running);
-            if reach.effect.is_read_only() {
-                // Looking can be repeated: it is enough when result and audit are stored together.
-                self.state().audit.push(audit);
-                return Ok(());
-            }
             let mut writable = self.writable.clone();
             // The checkpoint's own end closes the channel at worst, and then nothing is to be waited for.
             let _ = writable.wait_for(|writable| *writable).await;

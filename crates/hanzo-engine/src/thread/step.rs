@@ -94,7 +94,7 @@ impl Steps for Thread {
             .answer
             .calls
             .iter()
-            .map(|call| self.calls.prepare(call, None, self.turn.id, made))
+            .map(|call| self.calls.prepare(call, self.calls.gate.classify(call), None, self.turn.id, made))
             .collect();
         let said = draft.items();
         let mut items = said.clone();

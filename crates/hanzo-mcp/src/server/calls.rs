@@ -99,7 +99,7 @@ pub(super) async fn call(
         Some(item) => Some(thread.watch(item, wanted.runs).await),
         None => None,
     };
-    let call = begin(Arc::clone(engine), thread.id, &wanted, item);
+    let call = begin(Arc::clone(engine), thread.id, wanted.clone(), item);
     drive(Running { wanted, call, happenings }, engine, parked, asking, context).await
 }
 
@@ -123,18 +123,14 @@ pub(super) async fn go_on(
     drive(running, engine, parked, Asking::of(context), context).await
 }
 
-fn begin(
+/// The call itself. Nothing happens before it is polled.
+pub(super) fn begin(
     engine: Arc<dyn EngineClient>,
     thread_id: ThreadId,
-    wanted: &Wanted,
+    wanted: Wanted,
     item_id: Option<ItemId>,
 ) -> BoxFuture<'static, Result<ToolResult, EngineError>> {
-    let request = ToolCallRequest {
-        thread_id,
-        tool: wanted.tool.clone(),
-        arguments: wanted.arguments.clone(),
-        item_id,
-    };
+    let request = ToolCallRequest { thread_id, tool: wanted.tool, arguments: wanted.arguments, item_id };
     Box::pin(async move {
         match engine.call(Request::ToolCall(request)).await? {
             Response::ToolCall(result) => Ok(result),
@@ -169,7 +165,7 @@ async fn drive(
         };
         let asked = tokio::select! {
             biased;
-            done = &mut running.call => return result(&done.map_err(|error| failed(&error))?).map(Into::into),
+            done = &mut running.call => return result(done.map_err(|error| failed(&error))?).map(Into::into),
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
             () = answering => {
                 open = None;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
@@ -16,6 +17,8 @@ use hanzo_protocol::tool::ToolCaller;
 use serde_json::Value;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::AbortHandle;
+
+use super::consent::Asking;
 
 /// What every client of a server is bound to.
 #[derive(Debug, Clone)]
@@ -55,11 +58,19 @@ pub(super) struct Connection {
     options: Arc<ServerOptions>,
     attended: OnceCell<Arc<Thread>>,
     headless: OnceCell<Arc<Thread>>,
+    /// Whether the client is known to be one that cannot be asked.
+    unasked: AtomicBool,
 }
 
 impl Connection {
     pub(super) fn new(engine: Arc<dyn EngineClient>, options: Arc<ServerOptions>) -> Self {
-        Self { engine, options, attended: OnceCell::new(), headless: OnceCell::new() }
+        Self {
+            engine,
+            options,
+            attended: OnceCell::new(),
+            headless: OnceCell::new(),
+            unasked: AtomicBool::new(false),
+        }
     }
 
     /// The thread in which `attendance` holds.
@@ -69,6 +80,21 @@ impl Connection {
             Attendance::Headless => &self.headless,
         };
         cell.get_or_try_init(|| self.start(attendance)).await
+    }
+
+    /// A call has shown how the client can be asked, which stays so while it is connected.
+    pub(super) fn learn(&self, asking: Asking) {
+        self.unasked.store(asking == Asking::No, Ordering::Relaxed);
+    }
+
+    /// How the client can be asked is open again.
+    pub(super) fn unlearn(&self) {
+        self.unasked.store(false, Ordering::Relaxed);
+    }
+
+    /// The thread of a client that is known to be one that cannot be asked.
+    pub(super) fn unasked(&self) -> Option<&Arc<Thread>> {
+        self.headless.get().filter(|_| self.unasked.load(Ordering::Relaxed))
     }
 
     /// Any thread, for what does not depend on it.

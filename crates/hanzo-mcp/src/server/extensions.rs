@@ -121,6 +121,11 @@ impl Lent {
         self.results.forget(|question| question.context.as_deref() == Some(context));
     }
 
+    /// Whether `name` is lent.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tools().contains_key(name)
+    }
+
     /// Whether `name` is lent and may be called now.
     pub(super) fn admit(&self, name: &str) -> Option<Result<(), ErrorData>> {
         let mut tools = self.tools();

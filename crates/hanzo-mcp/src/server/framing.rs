@@ -101,6 +101,11 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Whether there are bytes that are not taken yet.
+    pub fn has_more(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
     /// How the peer writes, as its first message showed.
     pub fn framing(&self) -> Option<Framing> {
         self.framing

@@ -25,6 +25,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::direct::Direct;
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
 
 /// Who may come in.
@@ -87,7 +88,7 @@ pub async fn serve<H, F>(
     end: CancellationToken,
 ) -> io::Result<()>
 where
-    H: ServerHandler + Clone,
+    H: ServerHandler + Direct + Clone,
     F: Fn() -> H + Clone + Send + Sync + 'static,
 {
     let router = router(connect, options, &end);
@@ -97,7 +98,7 @@ where
 /// The routes. `connect` makes what a new client talks to.
 pub fn router<H, F>(connect: F, options: HttpOptions, end: &CancellationToken) -> Router
 where
-    H: ServerHandler + Clone,
+    H: ServerHandler + Direct + Clone,
     F: Fn() -> H + Clone + Send + Sync + 'static,
 {
     let config = StreamableHttpServerConfig::default()
@@ -185,7 +186,7 @@ fn is_same_secret(shown: &str, secret: &str) -> bool {
 }
 
 /// A client on a WebSocket: one message a frame, otherwise as on a pipe.
-async fn talk(socket: WebSocket, handler: impl ServerHandler + Clone) {
+async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
     const BUFFER: usize = 64 * 1024;
     let (mut sink, mut stream) = socket.split();
     let (mut to_server, server_input) = tokio::io::duplex(BUFFER);

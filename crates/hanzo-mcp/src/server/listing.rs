@@ -86,16 +86,16 @@ pub(super) fn prompts(entries: &[Value]) -> Vec<Prompt> {
 pub(super) const ARGUMENTS: &str = "arguments";
 
 /// A result in the protocol's words. A tool that does not exist is the caller's mistake and not the tool's failure.
-pub(super) fn result(result: &ToolResult) -> Result<CallToolResult, ErrorData> {
+pub(super) fn result(result: ToolResult) -> Result<CallToolResult, ErrorData> {
     let code = result.envelope.as_ref().and_then(|envelope| envelope["error"]["code"].as_str());
     if code == Some("UNKNOWN_TOOL") {
-        let message = result.error.clone().unwrap_or_default();
+        let message = result.error.unwrap_or_default();
         return Err(ErrorData::invalid_params(message, None));
     }
-    let mut content = vec![ContentBlock::text(result.output.clone())];
-    for attachment in &result.attachments {
+    let mut content = vec![ContentBlock::text(result.output)];
+    for attachment in result.attachments {
         let kind = attachment.media_type.as_str();
-        content.push(match &attachment.source {
+        content.push(match attachment.source {
             AttachmentSource::Inline { base64 } if kind.starts_with("image/") => {
                 ContentBlock::image(base64, kind)
             }
@@ -104,7 +104,7 @@ pub(super) fn result(result: &ToolResult) -> Result<CallToolResult, ErrorData> {
             }
             AttachmentSource::Inline { .. } => continue,
             AttachmentSource::Stored { r#ref } => {
-                let name = attachment.name.clone().unwrap_or_else(|| "attachment".to_owned());
+                let name = attachment.name.unwrap_or_else(|| "attachment".to_owned());
                 let uri = format!("{}{}", super::resources::REF_SCHEME, r#ref.as_str());
                 ContentBlock::resource_link(Resource::new(uri, name).with_mime_type(kind))
             }
@@ -112,6 +112,6 @@ pub(super) fn result(result: &ToolResult) -> Result<CallToolResult, ErrorData> {
     }
     let mut answer =
         if result.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    answer.structured_content.clone_from(&result.envelope);
+    answer.structured_content = result.envelope;
     Ok(answer)
 }

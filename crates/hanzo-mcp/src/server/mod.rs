@@ -18,6 +18,7 @@ mod calls;
 mod connection;
 mod consent;
 mod contexts;
+pub mod direct;
 mod extensions;
 pub mod framing;
 pub mod http;
@@ -29,15 +30,16 @@ pub mod stdio;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hanzo_protocol::BoxFuture;
 use hanzo_protocol::engine::{
     CommandOutcome, CommandPurpose, CommandRun, EngineClient, ListKind, Request, Response,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Role, ServerCapabilities, ServerConfig,
-    Tool,
+    GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult,
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    Role, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -48,6 +50,7 @@ pub use self::connection::ServerOptions;
 use self::connection::{Connection, Runs, unexpected};
 use self::consent::Asking;
 use self::contexts::Contexts;
+use self::direct::{Answer, Direct, PlainCall};
 use self::extensions::Lent;
 use self::listing::{AGENT_PREFIX, AGENT_TOOL, ARGUMENTS};
 
@@ -113,7 +116,7 @@ impl Server {
         Ok(tools)
     }
 
-    /// One `tools/call`.
+    /// One `tools/call` that came through the SDK.
     async fn call(
         &self,
         request: CallToolRequestParams,
@@ -131,8 +134,11 @@ impl Server {
             let responses = request.input_responses.as_ref();
             return calls::go_on(key, responses, engine, parked, &wanted, context).await;
         }
-        let thread =
-            connection.thread(Asking::of(context).attendance()).await.map_err(|error| failed(&error))?;
+        let asking = Asking::of(context);
+        let thread = connection.thread(asking.attendance()).await.map_err(|error| failed(&error))?;
+        if std::ptr::eq(connection, &raw const *self.own) {
+            connection.learn(asking);
+        }
         calls::call(thread, engine, parked, wanted, context).await
     }
 
@@ -164,6 +170,28 @@ impl Server {
     }
 }
 
+/// A call goes the short way when an earlier one of the connection has shown that the client cannot be asked anything: nothing but the
+/// engine is needed then.
+impl Direct for Server {
+    fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, PlainCall> {
+        let params = &call.params;
+        let is_ours = !params.name.starts_with(AGENT_PREFIX) && !self.lent.has(&params.name);
+        let Some(thread) = self.own.unasked().filter(|_| is_ours && params.meta.is_none()) else {
+            return Err(call);
+        };
+        let arguments = call.params.arguments.unwrap_or_default().into();
+        let wanted = Wanted { tool: call.params.name, arguments, runs: Runs::Tool };
+        let running = calls::begin(Arc::clone(&self.shared.engine), thread.id, wanted, None);
+        // It holds the thread: a client that leaves takes it along.
+        let thread = Arc::clone(thread);
+        Ok(Box::pin(async move {
+            let result = running.await.map_err(|error| failed(&error));
+            drop(thread);
+            listing::result(result?)
+        }))
+    }
+}
+
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder()
@@ -179,6 +207,17 @@ impl ServerHandler for Server {
                 "Tools for working on the code in one workspace. Each tool has actions; the action `help` explains them. The tools whose \
                  names begin with `hanzo_agent_` have an agent do a whole task.",
             )
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        // Whoever greets again may have learned something.
+        self.own.unlearn();
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(

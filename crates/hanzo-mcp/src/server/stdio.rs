@@ -11,8 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use super::direct::Direct;
+
 /// Serves the client at standard input and output until it is gone.
-pub async fn serve<H: ServerHandler + Clone>(handler: H) {
+pub async fn serve<H: ServerHandler + Direct + Clone>(handler: H) {
     super::pipe::serve(handler, input(), output()).await;
 }
 

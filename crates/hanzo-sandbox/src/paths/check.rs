@@ -131,14 +131,13 @@ impl Workspace {
 /// Process directories in procfs show environments, memory and open files, those of this very process included;
 /// the others are views of kernel memory or block for ever.
 fn is_secret_of_a_process(location: &Path, near: BorrowedFd<'_>) -> bool {
-    if !sys::is_procfs(near) {
-        return false;
-    }
-    location.components().any(|component| {
+    let named = location.components().any(|component| {
         let name = component.as_os_str().as_encoded_bytes();
         (!name.is_empty() && name.iter().all(u8::is_ascii_digit))
             || matches!(name, b"kcore" | b"kmsg" | b"vmcore" | b"kpagecgroup" | b"kpagecount")
-    })
+    });
+    // The name is looked at first: it costs nothing, and hardly any file has one of these.
+    named && sys::is_procfs(near)
 }
 
 /// A file with several names may be a listed file under another one.

@@ -297,10 +297,14 @@ impl Workspace {
             }
             expect_type(path, access, &found.stat, want)?;
             // Non-blocking in case the name has become a FIFO by now; the descriptor is then not used.
-            match found.reopen(flags | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            let careful = if found.is_held() { OFlags::empty() } else { OFlags::NONBLOCK };
+            match found.reopen(flags | careful | OFlags::NOCTTY) {
                 Ok(Some(fd)) => {
-                    let blocking = flags & OFlags::APPEND;
-                    rustix::fs::fcntl_setfl(&fd, blocking).map_err(|errno| failed("open", path, errno))?;
+                    if !careful.is_empty() {
+                        let blocking = flags & OFlags::APPEND;
+                        rustix::fs::fcntl_setfl(&fd, blocking)
+                            .map_err(|errno| failed("open", path, errno))?;
+                    }
                     return Ok((File::from(fd), found));
                 }
                 Ok(None) | Err(Errno::LOOP | Errno::NXIO) => {}

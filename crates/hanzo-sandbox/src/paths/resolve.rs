@@ -90,6 +90,11 @@ impl Found {
         }
     }
 
+    /// Whether the file itself is held, so that it cannot have become another since it was examined.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.handle, Handle::File(_))
+    }
+
     /// Opens for content exactly the file that was examined, or answers `Ok(None)` when its name now belongs to
     /// another file.
     pub(super) fn reopen(&self, flags: OFlags) -> rustix::io::Result<Option<OwnedFd>> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hanzo_protocol::event::EventCursor;
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_store::{AuditBuffer, AuditEntry, AuditFilter, Batch, Store as _};
+use hanzo_store::{AuditBuffer, AuditEntry, AuditFilter, Batch, JsonText, Store as _};
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn entry(thread: ThreadId, at: Timestamp, tool: &str, action: &str, decision: &s
         reason: decision.starts_with("deny").then(|| "because".into()),
         subject: Some("git push".into()),
         user: Some("somebody".into()),
-        record: json!({"mode": "normal"}),
+        record: JsonText::of(&json!({"mode": "normal"})),
     }
 }
 

@@ -9,7 +9,7 @@ use hanzo_protocol::item::{
 use hanzo_protocol::message::{Message, Reasoning};
 use hanzo_protocol::tool::ToolResult;
 use hanzo_store::export::{WithAudit, archive, export, import};
-use hanzo_store::{AuditEntry, SqliteStore, Store as _, StoreError, StoredItem};
+use hanzo_store::{AuditEntry, JsonText, SqliteStore, Store as _, StoreError, StoredItem};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
@@ -86,7 +86,7 @@ fn what_is_written_out_and_taken_in_elsewhere_is_the_same() {
         }
         let audit = vec![AuditEntry {
             at: Timestamp::now(), thread: id, trace: TraceId::new(), tool: "fs".into(), action: None,
-            decision: "allow".into(), rule: None, reason: Some(word), subject: None, user: None, record: json!({"a": 1}),
+            decision: "allow".into(), rule: None, reason: Some(word), subject: None, user: None, record: JsonText::of(&json!({"a": 1})),
         }];
         let (first, second, list) = runtime.block_on(async {
             let here = SqliteStore::in_memory().await.unwrap();

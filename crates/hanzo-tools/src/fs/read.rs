@@ -1,6 +1,6 @@
 //! `fs.read`.
 
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,7 +116,8 @@ impl Action for Read {
                 let (mut file, there) = open(host, &path, caller)?;
                 // Of no size are files that the kernel makes up while they are read.
                 if (1..=SMALL).contains(&there.size) {
-                    return Ok(Opened::Whole(there.with(read_all(&mut file, &path)?)));
+                    let bytes = read_small(&mut file, &path, there.size)?;
+                    return Ok(Opened::Whole(there.with(bytes)));
                 }
                 Ok(Opened::Rest(file, there))
             };
@@ -344,6 +345,19 @@ fn past_the_end(line: u32, lines: Option<u32>) -> ToolError {
 
 fn backwards() -> ToolError {
     ToolError::new(ErrorCode::InvalidArguments, "`range` ends before it starts")
+}
+
+/// Reads an open file that was small a moment ago. One byte more than it had is asked for: getting less than one asked for is its end.
+fn read_small(file: &mut std::fs::File, path: &Path, size: u64) -> Result<Vec<u8>, ToolError> {
+    let size = usize::try_from(size).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(size + 1);
+    match rustix::io::read(&*file, rustix::buffer::spare_capacity(&mut bytes)) {
+        Ok(read) if read == size => return Ok(bytes),
+        // It grew or shrank, or was read in part: what is known is forgotten.
+        _ => file.rewind(),
+    }
+    .map_err(|fault| ToolError::new(ErrorCode::Io, format!("cannot read `{}`: {fault}", path.display())))?;
+    read_all(file, path)
 }
 
 /// Reads an open file to its end, if that is not too far.

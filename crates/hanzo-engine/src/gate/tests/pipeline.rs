@@ -461,8 +461,9 @@ async fn every_evaluation_leaves_exactly_one_entry_and_denials_say_why() {
         assert_eq!(allowed, gated.refusal.is_none());
         assert!(allowed || entry.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{entry:?}");
         assert_eq!(entry.user.as_deref(), Some("ada"));
+        let record = entry.record.value();
         for key in ["timestamp", "toolName", "mode", "sessionId", "by", "posture"] {
-            assert!(!entry.record[key].is_null(), "{key} {}", entry.record);
+            assert!(!record[key].is_null(), "{key} {record}");
         }
     }
 }
