@@ -23,6 +23,7 @@ mod extensions;
 pub mod framing;
 pub mod http;
 mod listing;
+mod outlet;
 pub mod pipe;
 mod resources;
 pub mod stdio;

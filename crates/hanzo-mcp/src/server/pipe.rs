@@ -5,14 +5,11 @@
 //! ([`direct`](super::direct)), everything else through the SDK.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use hanzo_protocol::BoxFuture;
 use rmcp::ServerHandler;
@@ -28,6 +25,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::direct::{self, Direct, Hurry, PlainCall};
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
+use super::outlet::{Outlet, write, write_now};
 
 /// How many requests of a connection are under way at once; the others wait.
 const MOST_RUNNING: usize = 64;
@@ -38,7 +36,7 @@ const MOST_AHEAD: usize = 256;
 /// How many messages are between the tasks of a connection.
 const CHANNEL: usize = 64;
 /// How much is read at once, and how much is written at once where there is that much.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 /// How long calls that are under way have to end when their client has said its last, as long as the SDK gives them.
 const ENDING: Duration = Duration::from_secs(5);
 /// How long the last answers have to reach a client that is leaving.
@@ -146,7 +144,7 @@ impl Transport<RoleServer> for Pipe {
 
 /// What is under way.
 #[derive(Default)]
-struct Desk {
+pub(super) struct Desk {
     state: Mutex<State>,
     /// Something is over.
     room: Notify,
@@ -254,7 +252,7 @@ impl Desk {
         self.state().running.is_empty()
     }
 
-    fn framing(&self) -> Framing {
+    pub(super) fn framing(&self) -> Framing {
         if self.framing.load(Ordering::Relaxed) == 1 { Framing::Headers } else { Framing::Lines }
     }
 }
@@ -407,7 +405,12 @@ impl<H: Direct, W: AsyncWrite + Unpin> Reader<H, W> {
                         return Some(());
                     };
                     return match direct::written(id, answer) {
-                        Some(text) if place == Place::Last && self.write_now(&text) => Some(()),
+                        Some(text)
+                            if place == Place::Last
+                                && write_now(&self.outlet, self.desk.framing(), &text, &self.outgoing) =>
+                        {
+                            Some(())
+                        }
                         Some(text) => self.outgoing.send(text).await.ok(),
                         None => Some(()),
                     };
@@ -418,20 +421,6 @@ impl<H: Direct, W: AsyncWrite + Unpin> Reader<H, W> {
             call
         };
         self.deliver(call.into(), size, Came::Alone).await
-    }
-
-    /// Writes an answer for which the client waits, before anything else is done. Whether it was taken.
-    fn write_now(&self, text: &[u8]) -> bool {
-        let mut outlet = lock(&self.outlet);
-        if outlet.is_busy || !outlet.buffer.is_empty() {
-            return false;
-        }
-        self.desk.framing().encode(text, &mut outlet.buffer);
-        if outlet.poll_flush(&mut Context::from_waker(Waker::noop())).is_pending() {
-            // The rest is the writer's; where it has no time to hear of it, it is writing already.
-            let _ = self.outgoing.try_send(Bytes::new());
-        }
-        true
     }
 
     /// A batch: its requests run side by side, and their answers are one message.
@@ -555,65 +544,6 @@ fn complaint(id: &Value, code: ErrorCode, message: &str) -> Bytes {
     Bytes::from(answer.to_string())
 }
 
-/// The way out to the client.
-struct Outlet<W> {
-    output: W,
-    /// What is to be written.
-    buffer: BytesMut,
-    /// Whether the writer is at it and would not hear of being overtaken.
-    is_busy: bool,
-}
-
-impl<W: AsyncWrite + Unpin> Outlet<W> {
-    fn new(output: W) -> Self {
-        Self { output, buffer: BytesMut::new(), is_busy: false }
-    }
-
-    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.buffer.is_empty() {
-            let written = ready!(Pin::new(&mut self.output).poll_write(context, &self.buffer))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.buffer.advance(written);
-        }
-        ready!(Pin::new(&mut self.output).poll_flush(context))?;
-        // A large answer is no reason to keep that much room.
-        if self.buffer.capacity() > 4 * CHUNK {
-            self.buffer = BytesMut::new();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Writes what there is to write, together where there is more. Nothing at all is a request to write what is left.
-async fn write<W: AsyncWrite + Unpin>(
-    outlet: Arc<Mutex<Outlet<W>>>,
-    mut messages: mpsc::Receiver<Bytes>,
-    desk: Arc<Desk>,
-) {
-    while let Some(message) = messages.recv().await {
-        let framing = desk.framing();
-        {
-            let mut outlet = lock(&outlet);
-            outlet.is_busy = true;
-            let mut next = Some(message);
-            while let Some(message) = next {
-                if !message.is_empty() {
-                    framing.encode(&message, &mut outlet.buffer);
-                }
-                next = if outlet.buffer.len() < CHUNK { messages.try_recv().ok() } else { None };
-            }
-        }
-        let flushed = std::future::poll_fn(|context| lock(&outlet).poll_flush(context)).await;
-        lock(&outlet).is_busy = false;
-        // Nobody takes it any more; the reader will find that out.
-        if flushed.is_err() {
-            return;
-        }
-    }
 }

@@ -25,12 +25,21 @@ pub struct Client {
 impl Client {
     pub fn start(options: ServerOptions) -> Self {
         let engine = FakeEngine::new();
+        let server = Server::new(Arc::clone(&engine) as _, options);
+        Self::of(server, engine)
+    }
+
+    pub fn of(server: Server, engine: Arc<FakeEngine>) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(theirs);
-        let server = Server::new(Arc::clone(&engine) as _, options);
         let serving = tokio::spawn(pipe::serve(server, input, output));
         let (input, output) = tokio::io::split(ours);
         Self { output, input: BufReader::new(input), next: 1, engine, serving }
+    }
+
+    /// Says its last; whatever is still under way may answer.
+    pub async fn leave(&mut self) {
+        self.output.shutdown().await.unwrap();
     }
 
     /// A client that has greeted.

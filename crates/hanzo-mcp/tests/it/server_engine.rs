@@ -59,6 +59,11 @@ impl FakeEngine {
                 let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
                 ToolResult::success(text.clone()).with_envelope(json!({"ok": true, "data": {"text": text}}))
             }
+            "large" => ToolResult::success("x".repeat(300_000)),
+            "slow" => {
+                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+                ToolResult::success("at last")
+            }
             "fail" => ToolResult::failure("it broke"),
             "hang" => {
                 let _guard = Interrupted(&self.interrupted);
