@@ -36,7 +36,7 @@ pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<E
 
 async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let inputs = settings::inputs(global, settings::trust(false))?;
-    let options = options(&inputs, &root::data_dir(&inputs)?, args);
+    let mut options = options(&inputs, &root::data_dir(&inputs)?, args);
     let http = HttpOptions {
         hosts: args.hosts.clone(),
         origins: args.origins.clone(),
@@ -46,7 +46,7 @@ async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Resu
         RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
     let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
     if args.with_servers {
-        root.offer_servers();
+        options.news = Some(root.offer_servers(&options.workspace));
     }
     for notice in &root.notices {
         printer.warning(notice);

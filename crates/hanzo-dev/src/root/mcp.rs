@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hanzo_config::{
@@ -19,11 +19,13 @@ use hanzo_mcp::client::{
     Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
     ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
+use hanzo_mcp::server::Offered;
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::ToolSet;
 use hanzo_sandbox::jail::{EnvPolicy, JailSite};
+use tokio::sync::watch;
 
 use super::jail::LazyJail;
 use super::mcp_asks::Asks;
@@ -44,7 +46,20 @@ pub fn depth(environment: &Environment) -> u32 {
 pub struct Servers {
     managers: Mutex<HashMap<PathBuf, Running>>,
     asks: Arc<Asks>,
+    told: Arc<Told>,
 }
+
+/// Whom to tell what the servers of one workspace offer.
+#[derive(Default)]
+struct Told {
+    workspace: OnceLock<PathBuf>,
+    offered: watch::Sender<Offered>,
+    /// How many managers that workspace has had. Numbers of different ones are not to be compared.
+    managers: AtomicU64,
+}
+
+/// How long it may take until clients hear of a change: servers start together, and each would ring for itself.
+const TOGETHER: Duration = Duration::from_millis(100);
 
 struct Running {
     /// What it was made of, to tell when the settings are others.
@@ -62,6 +77,13 @@ impl Servers {
     /// The models of a thread, for servers that want one asked.
     pub fn remember(&self, thread: ThreadId, models: &Arc<dyn Models>) {
         self.asks.models().insert(thread, Arc::clone(models));
+    }
+
+    /// What the servers of `workspace` offer, from now on.
+    pub fn offered(&self, workspace: &Path) -> watch::Receiver<Offered> {
+        // Set once, by whoever serves that workspace.
+        let _ = self.told.workspace.set(workspace.to_owned());
+        self.told.offered.subscribe()
     }
 
     /// The manager of a workspace; `None` when no server is configured. Starting it takes no time worth mentioning.
@@ -95,6 +117,10 @@ impl Servers {
         parts.elicitor = Some(self.asks.clone());
         parts.sampler = Some(self.asks.clone());
         let manager = Arc::new(Manager::start(parts));
+        if self.told.workspace.get() == Some(&inputs.workspace_root) {
+            let number = self.told.managers.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(tell(Arc::clone(&self.told), Arc::downgrade(&manager), manager.bell(), number));
+        }
         let running = Running { made_of, manager: Arc::clone(&manager) };
         managers.insert(inputs.workspace_root.clone(), running);
         Ok(Some(manager))
@@ -115,6 +141,29 @@ impl Servers {
 
     fn managers(&self) -> MutexGuard<'_, HashMap<PathBuf, Running>> {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells what a manager offers for as long as it is the one in use. What it begins with is nothing new to those who come after it.
+async fn tell(told: Arc<Told>, manager: Weak<Manager>, mut bell: watch::Receiver<u64>, number: u64) {
+    let Some(first) = manager.upgrade().map(|manager| manager.offered()) else { return };
+    loop {
+        let Some(now) = manager.upgrade().map(|manager| manager.offered()) else { return };
+        if told.managers.load(Ordering::Relaxed) != number + 1 {
+            return;
+        }
+        let since = |now: u64, first: u64| (now ^ first).wrapping_add(number << 32);
+        let offered = Offered {
+            tools: since(now.tools, first.tools),
+            prompts: since(now.prompts, first.prompts),
+            resources: since(now.resources, first.resources),
+        };
+        told.offered.send_if_modified(|known| std::mem::replace(known, offered) != offered);
+        if bell.changed().await.is_err() {
+            return;
+        }
+        tokio::time::sleep(TOGETHER).await;
+        bell.mark_unchanged();
     }
 }
 
@@ -207,6 +256,10 @@ impl ToolChanges for Changes {
         // Read before the tools: should they change in between, the next turn looks again.
         let now = self.manager.revision();
         (self.seen.swap(now, Ordering::Relaxed) != now).then(|| join(&self.own, &self.manager))
+    }
+
+    fn is_due(&self) -> bool {
+        self.manager.revision() != self.seen.load(Ordering::Relaxed)
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {

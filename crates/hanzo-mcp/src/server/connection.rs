@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
 use hanzo_protocol::engine::{
@@ -14,8 +15,11 @@ use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::item::{Approval, Question};
 use hanzo_protocol::tool::ToolCaller;
 use serde_json::Value;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::news::Offered;
 
 /// What every client of a server is bound to.
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub struct ServerOptions {
     pub version: String,
     /// Where contexts are kept; they are forgotten with the server when absent.
     pub contexts: Option<PathBuf>,
+    /// What is offered now, where that changes while clients are connected: they are told then.
+    pub news: Option<watch::Receiver<Offered>>,
 }
 
 impl ServerOptions {
@@ -44,6 +50,7 @@ impl ServerOptions {
             depth: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             contexts: None,
+            news: None,
         }
     }
 }
@@ -55,11 +62,42 @@ pub(super) struct Connection {
     options: Arc<ServerOptions>,
     attended: OnceCell<Arc<Thread>>,
     headless: OnceCell<Arc<Thread>>,
+    /// The tools its threads have, as the number they are known by.
+    seen: AtomicU64,
+    /// Tells the client what changed.
+    telling: OnceLock<AbortOnDropHandle<()>>,
 }
 
 impl Connection {
     pub(super) fn new(engine: Arc<dyn EngineClient>, options: Arc<ServerOptions>) -> Self {
-        Self { engine, options, attended: OnceCell::new(), headless: OnceCell::new() }
+        let seen = options.news.as_ref().map_or(0, |news| news.borrow().tools);
+        Self {
+            engine,
+            options,
+            attended: OnceCell::new(),
+            headless: OnceCell::new(),
+            seen: AtomicU64::new(seen),
+            telling: OnceLock::new(),
+        }
+    }
+
+    /// Runs `telling` for as long as the client is there. It greets once.
+    pub(super) fn tell(&self, telling: impl Future<Output = ()> + Send + 'static) {
+        self.telling.get_or_init(|| AbortOnDropHandle::new(tokio::spawn(telling)));
+    }
+
+    /// Has the threads take the tools there are, when these are others than they have: a client calls what it was told of. Costs
+    /// nothing worth mentioning otherwise.
+    pub(super) async fn catch_up(&self) -> Result<(), EngineError> {
+        let Some(news) = &self.options.news else { return Ok(()) };
+        let now = news.borrow().tools;
+        if self.seen.swap(now, Ordering::Relaxed) == now {
+            return Ok(());
+        }
+        for thread in [&self.attended, &self.headless].into_iter().filter_map(|thread| thread.get()) {
+            self.list_of(ListKind::Tools, thread.id).await?;
+        }
+        Ok(())
     }
 
     /// The thread in which `attendance` holds.
@@ -106,8 +144,11 @@ impl Connection {
 
     /// A listing of the engine.
     pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Value>, EngineError> {
-        let thread_id = Some(self.any_thread().await?.id);
-        match self.engine.call(Request::List(List { kind, thread_id })).await? {
+        self.list_of(kind, self.any_thread().await?.id).await
+    }
+
+    async fn list_of(&self, kind: ListKind, thread: ThreadId) -> Result<Vec<Value>, EngineError> {
+        match self.engine.call(Request::List(List { kind, thread_id: Some(thread) })).await? {
             Response::List(listed) => Ok(listed.entries),
             _ => Err(unexpected()),
         }

@@ -14,6 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{Server, contexts};
 use crate::rate::{Limit, Rate};
@@ -82,6 +83,8 @@ struct Cache {
 pub(super) struct Lent {
     tools: Mutex<BTreeMap<String, LentTool>>,
     results: Results<Question, CallToolResult>,
+    /// Rings when there are others than before.
+    changed: watch::Sender<u64>,
 }
 
 struct LentTool {
@@ -108,6 +111,11 @@ impl Lent {
 
     pub(super) fn list(&self) -> Vec<Tool> {
         self.tools().values().map(|lent| lent.tool.clone()).collect()
+    }
+
+    /// Rings when there are others than before.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     /// For how long a result of `name` holds.
@@ -326,6 +334,7 @@ async fn lend(
         lent.insert(name.clone(), LentTool { tool, version: version.clone(), limit, keeps })
     };
     server.lent.results.forget(|question| question.tool == name);
+    server.lent.changed.send_modify(|rings| *rings += 1);
     let stateless = context
         .protocol_version()
         .is_some_and(|spoken| spoken.as_str() >= ProtocolVersion::V_2026_07_28.as_str());

@@ -9,4 +9,5 @@ mod server;
 mod server_engine;
 mod server_framing;
 mod server_hip10;
+mod server_news;
 mod vectors;
