@@ -18,6 +18,7 @@ mod calls;
 mod connection;
 mod consent;
 mod contexts;
+mod door;
 mod extensions;
 pub mod framing;
 pub mod http;
@@ -26,6 +27,7 @@ mod news;
 pub mod pipe;
 mod resources;
 pub mod stdio;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

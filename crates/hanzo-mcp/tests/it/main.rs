@@ -9,5 +9,6 @@ mod server;
 mod server_engine;
 mod server_framing;
 mod server_hip10;
+mod server_http;
 mod server_news;
 mod vectors;
