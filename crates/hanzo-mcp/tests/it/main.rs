@@ -6,6 +6,7 @@ mod client;
 mod manifest;
 mod names;
 mod server;
+mod server_contexts;
 mod server_engine;
 mod server_framing;
 mod server_hip10;
