@@ -122,7 +122,9 @@ where
     let make = connect.clone();
     let service = StreamableHttpService::new(move || Ok(make()), sessions, config);
     let guarded = Arc::clone(&door);
-    let sockets = move |request: Request| upgrade(request, connect.clone(), Arc::clone(&guarded));
+    let ends = end.clone();
+    let sockets =
+        move |request: Request| upgrade(request, connect.clone(), Arc::clone(&guarded), ends.clone());
     let socket_or_http = {
         let sockets = sockets.clone();
         move |request: Request| {
@@ -158,7 +160,7 @@ fn wants_socket(headers: &HeaderMap) -> bool {
     wanted.is_some_and(|wanted| wanted.split(',').any(|it| it.trim().eq_ignore_ascii_case("websocket")))
 }
 
-async fn upgrade<H, F>(request: Request, connect: F, door: Arc<Door>) -> Response
+async fn upgrade<H, F>(request: Request, connect: F, door: Arc<Door>, end: CancellationToken) -> Response
 where
     H: ServerHandler + Clone,
     F: Fn() -> H + Send + 'static,
@@ -170,7 +172,11 @@ where
         Err(refused) => return refused.into_response(),
     };
     let upgrade = upgrade.protocols(["mcp"]).max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-    upgrade.on_upgrade(move |socket| async move { talk(socket, connect(), &door, caller).await })
+    upgrade.on_upgrade(move |socket| async move {
+        // The server does not know of it any more, so it ends with it by itself.
+        let talk = talk(socket, connect(), &door, caller);
+        let _ = end.run_until_cancelled(talk).await;
+    })
 }
 
 /// A client on a WebSocket: one message a frame, otherwise as on a pipe.
