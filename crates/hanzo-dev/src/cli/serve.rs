@@ -17,7 +17,7 @@ pub struct ServeArgs {
     /// What to do about calls no rule speaks of; the setting `approval` when absent
     #[arg(long, value_enum, value_name = "POSTURE")]
     pub posture: Option<PostureArg>,
-    /// Serve the tools of the MCP servers in the settings as well
+    /// Serve the tools, prompts and resources of the MCP servers in the settings as well
     #[arg(long)]
     pub with_servers: bool,
     /// Serve Streamable HTTP and WebSockets at ADDR, as in `127.0.0.1:8332`, instead of standard input and output

@@ -48,7 +48,7 @@ async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Resu
         RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
     let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
     if args.with_servers {
-        options.news = Some(root.offer_servers(&options.workspace));
+        root.offer_servers(&mut options);
     }
     for notice in &root.notices {
         printer.warning(notice);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -16,10 +17,10 @@ use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
 use hanzo_engine::parts::{McpControl, McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
 use hanzo_engine::references::{Resource, ResourceName, ResourceReader};
 use hanzo_mcp::client::{
-    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
-    ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
+    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, ResourceInfo, SecretText,
+    ServerConfig, ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
-use hanzo_mcp::server::Offered;
+use hanzo_mcp::server::{Offered, OtherResource, Others};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::spawn::Spawner;
@@ -324,6 +325,51 @@ impl ResourceReader for Resources {
                 Ok(ResourceContent::Attachment(attachment)) => Ok(Resource::Attachment(attachment)),
                 Err(error) => Err(error.to_string()),
             }
+        })
+    }
+}
+
+/// Resources of a workspace's servers for clients of ours. Which servers there are is looked up each time: the first client starts them.
+pub struct ServedResources {
+    servers: Arc<Servers>,
+    workspace: PathBuf,
+}
+
+impl ServedResources {
+    /// Those of the servers of `workspace`.
+    pub fn new(servers: Arc<Servers>, workspace: &Path) -> Self {
+        Self { servers, workspace: workspace.to_owned() }
+    }
+}
+
+impl fmt::Debug for ServedResources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServedResources").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+impl Others for ServedResources {
+    fn resources(&self) -> Vec<OtherResource> {
+        let Some(Resources(manager)) = self.servers.resources(&self.workspace) else { return Vec::new() };
+        let of = |server: String| {
+            let listing = manager.listing(&server);
+            let listed = listing.iter().flat_map(|listing| &listing.resources);
+            let resource = |resource: &ResourceInfo| OtherResource {
+                server: server.clone(),
+                uri: resource.uri.clone(),
+                name: resource.name.clone(),
+                description: resource.description.clone(),
+                mime_type: resource.mime_type.clone(),
+            };
+            listed.map(resource).collect::<Vec<_>>()
+        };
+        manager.names().into_iter().flat_map(of).collect()
+    }
+
+    fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<ResourceContent, String>> {
+        Box::pin(async move {
+            let Resources(manager) = self.servers.resources(&self.workspace).ok_or("no server runs")?;
+            manager.resource(server, uri).await.map_err(|error| error.to_string())
         })
     }
 }

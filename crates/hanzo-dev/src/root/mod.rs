@@ -22,12 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hanzo_config::{LoadInputs, Platform, user_data_dir};
 use hanzo_engine::Engine;
 use hanzo_engine::parts::EngineParts;
-use hanzo_mcp::server::Offered;
+use hanzo_mcp::server::ServerOptions;
 use hanzo_protocol::engine::{EngineClient, EngineError};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
 use hanzo_store::{FileBlobs, OpenOptions, SqliteStore, Store};
-use tokio::sync::watch;
 
 pub use models::Wrap;
 pub(crate) use rules::edit;
@@ -140,11 +139,12 @@ impl Root {
         Arc::new(self.engine.clone())
     }
 
-    /// Offers the tools of the settings' MCP servers to clients of ours, too, and says what those of `workspace` offer.
-    pub fn offer_servers(&self, workspace: &Path) -> watch::Receiver<Offered> {
-        let offered = self.factory.mcp.offered(workspace);
+    /// Offers what the settings' MCP servers have to clients of ours, too: says in `options` what those of its workspace offer.
+    pub fn offer_servers(&self, options: &mut ServerOptions) {
+        let servers = &self.factory.mcp;
+        options.news = Some(servers.offered(&options.workspace));
+        options.others = Some(Arc::new(mcp::ServedResources::new(Arc::clone(servers), &options.workspace)));
         self.factory.offers_servers.store(true, std::sync::atomic::Ordering::Relaxed);
-        offered
     }
 
     /// The store, for what the engine API does not offer.

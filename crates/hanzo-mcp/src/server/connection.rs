@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::news::Offered;
+use super::others::Others;
 
 /// What every client of a server is bound to.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     pub contexts: Option<PathBuf>,
     /// What is offered now, where that changes while clients are connected: they are told then.
     pub news: Option<watch::Receiver<Offered>>,
+    /// Servers of other people whose resources are served, too.
+    pub others: Option<Arc<dyn Others>>,
 }
 
 impl ServerOptions {
@@ -51,6 +54,7 @@ impl ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             contexts: None,
             news: None,
+            others: None,
         }
     }
 }
@@ -140,6 +144,11 @@ impl Connection {
             })),
             _ => Err(unexpected()),
         }
+    }
+
+    /// Servers of other people whose resources are served, too.
+    pub(super) fn others(&self) -> Option<&dyn Others> {
+        self.options.others.as_deref()
     }
 
     /// A listing of the engine.

@@ -34,7 +34,7 @@ pub struct HttpOptions {
     /// With what connections are secured; they are not when absent.
     pub tls: Option<Tls>,
     /// Is shown who was turned away.
-    pub refused: Option<Arc<dyn Fn(&Refusal) + Send + Sync>>,
+    pub refused: Option<OnRefusal>,
 }
 
 impl fmt::Debug for HttpOptions {
@@ -49,6 +49,9 @@ impl fmt::Debug for HttpOptions {
             .finish_non_exhaustive()
     }
 }
+
+/// What is called for whoever was turned away.
+pub type OnRefusal = Arc<dyn Fn(&Refusal) + Send + Sync>;
 
 /// Somebody who was turned away. Nothing they sent is in it: it may be a secret, or written to mislead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::door::{Door, too_many};
-pub use super::door::{HttpOptions, Reason, Refusal};
+pub use super::door::{HttpOptions, OnRefusal, Reason, Refusal};
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
 use super::tls::TlsListener;
 pub use super::tls::{Tls, TlsError};
@@ -83,19 +83,16 @@ where
     let door = Arc::new(Door::new(options));
     let routes = routes(connect, Arc::clone(&door), &end);
     let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-    match tls {
-        Some(tls) => {
-            // Through a tap only because that tells who calls.
-            let listener = TlsListener::new(listener, tls, door)?.tap_io(|_| {});
-            axum::serve(listener, service).with_graceful_shutdown(end.cancelled_owned()).await
-        }
-        None => {
-            let listener = listener.tap_io(|stream| {
-                let _ = stream.set_nodelay(true);
-            });
-            axum::serve(listener, service).with_graceful_shutdown(end.cancelled_owned()).await
-        }
+    let ended = end.cancelled_owned();
+    if let Some(tls) = tls {
+        // Through a tap only because that tells who calls.
+        let listener = TlsListener::new(listener, tls, door)?.tap_io(|_| {});
+        return axum::serve(listener, service).with_graceful_shutdown(ended).await;
     }
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, service).with_graceful_shutdown(ended).await
 }
 
 /// The routes. `connect` makes what a new client talks to. Callers are told apart by the `ConnectInfo<SocketAddr>` of their requests;

@@ -24,6 +24,7 @@ pub mod framing;
 pub mod http;
 mod listing;
 mod news;
+mod others;
 pub mod pipe;
 mod resources;
 pub mod stdio;
@@ -54,6 +55,7 @@ use self::contexts::Contexts;
 use self::extensions::Lent;
 use self::listing::{AGENT_PREFIX, AGENT_TOOL, ARGUMENTS};
 pub use self::news::Offered;
+pub use self::others::{OtherResource, Others};
 
 /// How many agents may stand above each other through MCP.
 pub const DEEPEST: u32 = 3;

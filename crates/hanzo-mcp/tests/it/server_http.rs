@@ -184,7 +184,8 @@ impl Events {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let data = event.lines().filter_map(|line| line.strip_prefix("data:")).collect::<String>();
-                self.text = rest.to_owned();
+                let rest = rest.to_owned();
+                self.text = rest;
                 if let Ok(message) = serde_json::from_str(&data) {
                     return message;
                 }
