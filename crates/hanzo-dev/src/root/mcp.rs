@@ -147,24 +147,31 @@ impl Servers {
 
 /// Tells what a manager offers for as long as it is the one in use. What it begins with is nothing new to those who come after it.
 async fn tell(told: Arc<Told>, manager: Weak<Manager>, mut bell: watch::Receiver<u64>, number: u64) {
-    let Some(first) = manager.upgrade().map(|manager| manager.offered()) else { return };
+    let Some(mut last) = manager.upgrade().map(|manager| manager.offered()) else { return };
+    let base = number << 32;
+    let mut offered = Offered { tools: base, prompts: base, resources: base };
     loop {
-        let Some(now) = manager.upgrade().map(|manager| manager.offered()) else { return };
         if told.managers.load(Ordering::Relaxed) != number + 1 {
             return;
         }
-        let since = |now: u64, first: u64| (now ^ first).wrapping_add(number << 32);
-        let offered = Offered {
-            tools: since(now.tools, first.tools),
-            prompts: since(now.prompts, first.prompts),
-            resources: since(now.resources, first.resources),
-        };
         told.offered.send_if_modified(|known| std::mem::replace(known, offered) != offered);
         if bell.changed().await.is_err() {
             return;
         }
-        tokio::time::sleep(TOGETHER).await;
-        bell.mark_unchanged();
+        let end = tokio::time::Instant::now() + TOGETHER;
+        // Looked at with each ring: somebody may have seen what is gone again at the end.
+        loop {
+            let Some(now) = manager.upgrade().map(|manager| manager.offered()) else { return };
+            offered.tools += u64::from(now.tools != last.tools);
+            offered.prompts += u64::from(now.prompts != last.prompts);
+            offered.resources += u64::from(now.resources != last.resources);
+            last = now;
+            match tokio::time::timeout_at(end, bell.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => break,
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, FromRequestParts as _, Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
@@ -128,10 +128,15 @@ where
             let (sockets, service) = (sockets.clone(), service.clone());
             async move {
                 if wants_socket(request.headers()) {
-                    sockets(request).await
-                } else {
-                    service.handle(request).await.map(Body::new)
+                    return sockets(request).await;
                 }
+                let ends = request.method() == Method::DELETE;
+                let mut response = service.handle(request).await.map(Body::new);
+                if ends && response.status() == StatusCode::ACCEPTED {
+                    // A session that is over is over, and not about to be: some clients complain otherwise.
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                }
+                response
             }
         }
     };

@@ -11,6 +11,7 @@ use axum::serve::Listener;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -119,6 +120,26 @@ impl Tls {
     }
 }
 
+/// What somebody hears who speaks HTTP without TLS, such as a person with the wrong link.
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 43\r\nconnection: close\r\n\r\nthis address is secured: call it by `https`";
+/// What a TLS connection begins with.
+const HANDSHAKE: u8 = 0x16;
+
+impl Tls {
+    async fn greet(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
+            // Taken first: what is left unread would make the system break the connection off before the answer is there.
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await?;
+            stream.write_all(PLAIN).await?;
+            stream.shutdown().await?;
+            return Err(io::Error::other("it is not TLS"));
+        }
+        self.0.accept(stream).await
+    }
+}
+
 /// Hands out connections that are secured.
 pub(super) struct TlsListener {
     address: SocketAddr,
@@ -146,7 +167,7 @@ async fn accept(mut listener: TcpListener, tls: Tls, door: Arc<Door>, ready: mps
         let (tls, door, ready) = (tls.clone(), Arc::clone(&door), ready.clone());
         greeting.spawn(async move {
             let _ = stream.set_nodelay(true);
-            match tokio::time::timeout(GREETING, tls.0.accept(stream)).await {
+            match tokio::time::timeout(GREETING, tls.greet(stream)).await {
                 Ok(Ok(stream)) => {
                     drop(place);
                     // Nobody takes it up when the server ends.

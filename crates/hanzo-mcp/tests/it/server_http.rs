@@ -255,8 +255,9 @@ async fn who_does_not_speak_tls_keeps_nobody_out_and_is_seen() {
     for _ in 0..20 {
         silent.push(TcpStream::connect(site.address).await.unwrap());
     }
-    let plain = reqwest::get(format!("http://{}/mcp", site.address)).await;
-    assert!(plain.is_err(), "{plain:?}");
+    let plain = web().get(format!("http://{}/mcp", site.address)).send().await.unwrap();
+    assert_eq!(plain.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(plain.text().await.unwrap(), "this address is secured: call it by `https`");
     let answer = Events::of(site.echo(None, "here").await).next().await;
     assert_eq!(answer["result"]["content"][0]["text"], "here", "{answer}");
     let seen = site.refused.lock().unwrap().clone();
@@ -320,12 +321,12 @@ async fn whoever_listens_hears_that_a_list_has_changed() {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
         "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}});
     let greeted = site.post(None, &hello).await;
-    let session = greeted.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let id = greeted.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let answer = Events::of(greeted).next().await;
     assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true, "{answer}");
     let with_session = |request: reqwest::RequestBuilder| {
         request
-            .header("mcp-session-id", &session)
+            .header("mcp-session-id", &id)
             .header("mcp-protocol-version", "2025-06-18")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
@@ -351,6 +352,17 @@ async fn whoever_listens_hears_that_a_list_has_changed() {
     let heard = subscribed.next().await;
     assert_eq!(heard["method"], changed);
     assert_eq!(heard["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l", "{heard}");
+
+    let before = site.offered.receiver_count();
+    let ended = with_session(web().delete(site.url("http", "/mcp"))).send().await.unwrap();
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while site.offered.receiver_count() >= before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("nobody tells the session any more");
 }
 
 #[tokio::test]
