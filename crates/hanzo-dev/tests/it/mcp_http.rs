@@ -44,7 +44,7 @@ impl Site {
         });
         let mut site = Self { child, address: String::new(), said };
         let line = site.wait_for("serving MCP at ");
-        site.address = line.rsplit(' ').next().unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().clone_into(&mut site.address);
         site
     }
 
@@ -281,4 +281,43 @@ fn a_client_hears_of_what_other_servers_offer_later_and_can_use_it() {
         let missing = client.ask("resources/read", &json!({ "uri": unlisted }));
         assert_eq!(missing["error"]["code"], -32_002, "only what is listed is read: {missing}");
     }
+}
+
+/// However a server ends, what it answered is kept whole: no value is missing, torn, or left behind.
+#[test]
+fn contexts_outlive_a_server_that_is_killed() {
+    let world = World::new();
+    let large = |round: u32, number: u32| json!(format!("{round}-{number}-").repeat(20_000));
+    let (mut answered, mut kept_apart) = (0, 0);
+    for round in 0..hanzo_testkit::scale::few_or_full(12, 300) {
+        let mut client = Client::start(&world, &[]);
+        let before = client.ask("context/get", &json!({"keys": ["a", "b"]}))["result"].clone();
+        assert!(before["version"].as_u64().unwrap() >= answered, "{answered} changes were answered");
+        for entry in before["entries"].as_array().unwrap() {
+            assert!(
+                entry["error"].is_null() && entry["value"].is_string(),
+                "round {round}: {}",
+                entry["error"]
+            );
+            kept_apart += 1;
+        }
+        answered = before["version"].as_u64().unwrap();
+        for number in 0..1 + round % 4 {
+            let entries = json!([{"key": "a", "value": large(round, number)}, {"key": "b", "value": large(number, round)}]);
+            let done = client.ask("context/update", &json!({ "entries": entries }));
+            answered = done["result"]["version"].as_u64().unwrap_or_else(|| panic!("{done}"));
+        }
+        // One more, in the middle of which it ends.
+        client.next += 1;
+        let entries = json!([{"key": "a", "value": large(7, round)}, {"key": "b", "value": large(8, round)}]);
+        client.send(&json!({"jsonrpc": "2.0", "id": client.next, "method": "context/update", "params": {"entries": entries}}));
+        std::thread::sleep(Duration::from_micros(u64::from(round * 700 % 9_000)));
+        client.kill();
+    }
+    assert!(kept_apart > 4);
+    let mut client = Client::start(&world, &[]);
+    client.ask("context/update", &json!({"entries": [{"key": "c", "value": 1}]}));
+    let values =
+        world.files().into_iter().filter(|path| path.display().to_string().contains("default.values"));
+    assert_eq!(values.count(), 2, "nothing is left behind");
 }

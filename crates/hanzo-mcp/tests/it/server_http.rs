@@ -334,6 +334,14 @@ async fn whoever_listens_hears_that_a_list_has_changed() {
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let told = with_session(web().post(site.url("http", "/mcp"))).body(initialized.to_string()).send().await;
     assert_eq!(told.unwrap().status(), StatusCode::ACCEPTED);
+    // While it does not listen, nothing that would be said holds it up.
+    for _ in 0..300 {
+        site.offered.send_modify(|now| now.tools += 1);
+        tokio::task::yield_now().await;
+    }
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}});
+    let called = with_session(web().post(site.url("http", "/mcp"))).body(call.to_string()).send().await;
+    assert_eq!(Events::of(called.unwrap()).next().await["result"]["content"][0]["text"], "x");
     let mut session = Events::of(with_session(web().get(site.url("http", "/mcp"))).send().await.unwrap());
     // One without a session that subscribed.
     let wanted = modern(json!({"notifications": {"toolsListChanged": true}}), &json!({}));
