@@ -302,7 +302,7 @@ fn contexts_outlive_a_server_that_is_killed() {
             kept_apart += 1;
         }
         answered = before["version"].as_u64().unwrap();
-        for number in 0..1 + round % 4 {
+        for number in 0..=round % 4 {
             let entries = json!([{"key": "a", "value": large(round, number)}, {"key": "b", "value": large(number, round)}]);
             let done = client.ask("context/update", &json!({ "entries": entries }));
             answered = done["result"]["version"].as_u64().unwrap_or_else(|| panic!("{done}"));
