@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
+use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::tls::Tls;
@@ -148,7 +151,7 @@ impl Reason {
 }
 
 /// What is said to those who come too often.
-pub(super) fn too_many(rate: Rate, wait: Duration) -> String {
+fn too_many(rate: Rate, wait: Duration) -> String {
     let seconds = whole_seconds(wait);
     format!(
         "too many requests: one client may send {rate}\n\nhint: send it again in {seconds} s, or ask the owner for a higher `--rate-limit`"
@@ -158,6 +161,38 @@ pub(super) fn too_many(rate: Rate, wait: Duration) -> String {
 /// Never too early.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// Counts what a request asks for beyond itself. It goes along with the request to whoever knows how much that is.
+#[derive(Clone)]
+pub(super) struct Meter {
+    door: Arc<Door>,
+    caller: Option<IpAddr>,
+}
+
+impl Meter {
+    /// That of `caller`; none where nothing is counted.
+    pub(super) fn new(door: &Arc<Door>, caller: Option<IpAddr>) -> Option<Self> {
+        door.options.rate.map(|_| Self { door: Arc::clone(door), caller })
+    }
+
+    /// Whether `more` things may be asked for; when not, what to answer.
+    pub(super) fn admit(&self, more: usize) -> Result<(), ErrorData> {
+        let wait = (0..more).find_map(|_| self.door.admit(self.caller).err());
+        match (wait, self.door.options.rate) {
+            (Some(wait), Some(rate)) => Err(too_early(rate, wait)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The code of the answer to a request that came too early: one of those left to servers.
+pub(super) const TOO_MANY: i32 = -32_029;
+
+/// The answer to a request that came too early.
+pub(super) fn too_early(rate: Rate, wait: Duration) -> ErrorData {
+    let data = json!({"retry_after_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)});
+    ErrorData::new(ErrorCode(TOO_MANY), too_many(rate, wait), Some(data))
 }
 
 /// The door.

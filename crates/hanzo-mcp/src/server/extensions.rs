@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::door::Meter;
 use super::{Server, contexts};
 use crate::rate::{Limit, Rate};
 use crate::results::Results;
@@ -189,6 +190,14 @@ pub(super) async fn answer(
         },
         "tools/batch" => match read::<Several>(params) {
             Ok(several) if several.calls.len() <= MOST_CALLS => {
+                // The request itself was counted at the door.
+                let parts = context.extensions.get::<http::request::Parts>();
+                let meter = parts.and_then(|parts| parts.extensions.get::<Meter>());
+                if let Some(Err(error)) =
+                    meter.map(|meter| meter.admit(several.calls.len().saturating_sub(1)))
+                {
+                    return Some(Err(error));
+                }
                 let calls = several.calls.into_iter().map(|execute| async {
                     run(server, execute, context).await.unwrap_or_else(|error| json!({ "error": error }))
                 });

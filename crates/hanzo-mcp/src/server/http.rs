@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::door::{Door, too_many};
+use super::door::{Door, Meter, too_early};
 pub use super::door::{HttpOptions, OnRefusal, Reason, Refusal};
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
 use super::tls::TlsListener;
@@ -146,9 +146,15 @@ where
         .layer(middleware::from_fn_with_state(door, guard))
 }
 
-async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    match door.check(caller(&request), request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
+async fn guard(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+    let caller = caller(&request);
+    match door.check(caller, request.headers(), request.uri()) {
+        Ok(()) => {
+            if let Some(meter) = Meter::new(&door, caller) {
+                request.extensions_mut().insert(meter);
+            }
+            next.run(request).await
+        }
         Err(reason) => reason.answer(door.rate()),
     }
 }
@@ -248,28 +254,31 @@ fn metered(door: &Door, caller: Option<IpAddr>, message: &[u8]) -> Option<String
         Value::Array(entries) => entries.iter().collect(),
         one => vec![one],
     };
-    let ids: Vec<&Value> = requests
+    let requests: Vec<(&Value, &Value)> = requests
         .into_iter()
         .filter(|entry| entry["method"].is_string())
-        .filter_map(|entry| entry.get("id"))
+        .filter_map(|entry| Some((entry.get("id")?, entry)))
         .collect();
-    let wait = ids.iter().find_map(|_| door.admit(caller).err())?;
-    let answer = |id: &&Value| {
-        let data = json!({"retry_after_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)});
-        json!({"jsonrpc": "2.0", "id": id, "error": {"code": TOO_MANY, "message": too_many(rate, wait), "data": data}})
-    };
-    let answers: Vec<Value> = ids.iter().map(answer).collect();
+    let all: usize = requests.iter().map(|(_, request)| weight(request)).sum();
+    let wait = (0..all).find_map(|_| door.admit(caller).err())?;
+    let error = too_early(rate, wait);
+    let answer = |(id, _): &(&Value, &Value)| json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let answers: Vec<Value> = requests.iter().map(answer).collect();
     Some(match &message {
         Value::Array(_) => Value::Array(answers).to_string(),
         _ => answers.first()?.to_string(),
     })
 }
 
-/// The code of the answer to a request that came too early: one of those left to servers.
-const TOO_MANY: i32 = -32_029;
+/// How much a request asks for: several calls are several requests.
+fn weight(request: &Value) -> usize {
+    let several = (request["method"] == "tools/batch").then(|| request["params"]["calls"].as_array());
+    several.flatten().map_or(1, |calls| calls.len().max(1))
+}
 
 #[cfg(test)]
 mod tests {
+    use super::super::door::TOO_MANY;
     use super::*;
 
     #[tokio::test]

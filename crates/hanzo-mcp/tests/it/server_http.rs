@@ -304,6 +304,25 @@ async fn one_client_asks_no_more_often_than_it_may() {
     assert_eq!(site.calls(), 3);
     assert!(site.refused.lock().unwrap()[0].contains("too many requests"));
 
+    // Calls that come together are counted one by one.
+    let together = |number| {
+        let call = json!({"tool": "echo", "arguments": {"text": "x"}});
+        json!({"calls": vec![call; number]})
+    };
+    for (number, works) in [(3, true), (4, false)] {
+        let site = Site::open(HttpOptions { rate, ..HttpOptions::default() }).await;
+        let batch = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/batch", "params": modern(together(number), &json!({}))});
+        let answer = Events::of(site.post(None, &batch).await).next().await;
+        assert_eq!(answer["error"]["code"] == -32_029, !works, "{answer}");
+        assert_eq!(site.calls(), if works { number } else { 0 });
+    }
+
+    let site = Site::open(HttpOptions { rate, ..HttpOptions::default() }).await;
+    let mut socket = site.socket("/mcp", None).await.unwrap();
+    socket.greet().await;
+    let refused = socket.ask("tools/batch", together(2)).await;
+    assert_eq!((&refused["error"]["code"], site.calls()), (&json!(-32_029), 0), "{refused}");
+
     let site = Site::open(HttpOptions { rate, ..HttpOptions::default() }).await;
     let mut socket = site.socket("/mcp", None).await.unwrap();
     socket.greet().await;
