@@ -188,10 +188,13 @@ pub struct ModelInfo {
     pub default: bool,
 }
 
-/// Says when a thread's tools are other ones, such as when an MCP server's list has changed. Asked at turn boundaries only.
+/// Says when a thread's tools are other ones, such as when an MCP server's list has changed. Taken between turns only.
 pub trait ToolChanges: Send + Sync {
     /// The tools from now on, when they differ from those given last.
     fn take(&self) -> Option<ToolSet>;
+
+    /// Whether there are other tools to take.
+    fn is_due(&self) -> bool;
 
     /// Waits for tools that are about to be there: a server seen for the first time should be of use in its first turn. Whoever
     /// waits here bounds it themselves, for every turn begins with this.

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// A value that does not have the form its type promises.
@@ -23,6 +24,18 @@ pub struct FormatError {
 impl FormatError {
     fn new(value: impl Into<String>, expected: &'static str) -> Self {
         Self { value: value.into(), expected }
+    }
+}
+
+/// The name of a value's type, as JSON Schema has it.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -208,7 +208,7 @@ pub enum Command {
     /// policy as one of somebody from elsewhere: the workspace alone can be read, and the agent's capabilities bound it. Consent
     /// is asked of the person at the client where the client can ask them; otherwise what stays in the sandbox runs and the rest
     /// is refused.
-    Mcp(McpArgs),
+    Mcp(Box<McpArgs>),
 
     /// Check that everything is in order: settings, sandbox, git
     Doctor {

@@ -3,12 +3,15 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hanzo_config::LoadInputs;
-use hanzo_mcp::server::http::{self, HttpOptions};
+use hanzo_mcp::server::http::{self, HttpOptions, Refusal, Tls};
 use hanzo_mcp::server::{Server, ServerOptions, stdio};
 use hanzo_sandbox::memory;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, ServeArgs};
@@ -22,6 +25,8 @@ use crate::root::{self, Keep, Root, RootOptions, mcp, signals};
 const SETTLED: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(30)];
 /// What HTTP clients have to show.
 const TOKEN: &str = "HANZO_MCP_TOKEN";
+/// How many refusals wait to be written.
+const REFUSALS: usize = 64;
 
 /// Serves until the client is gone or the process is asked to stop. Standard output belongs to the protocol alone.
 pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
@@ -36,17 +41,14 @@ pub fn run(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<E
 
 async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Result<ExitCode, Failure> {
     let inputs = settings::inputs(global, settings::trust(false))?;
-    let options = options(&inputs, &root::data_dir(&inputs)?, args);
-    let http = HttpOptions {
-        hosts: args.hosts.clone(),
-        origins: args.origins.clone(),
-        token: inputs.environment.get(TOKEN).filter(|token| !token.is_empty()).map(str::to_owned),
-    };
+    let mut options = options(&inputs, &root::data_dir(&inputs)?, args);
+    // Before anything is started: whoever mistypes a file hears of it at once.
+    let (http, refusals) = http_options(&inputs, args)?;
     let wanted =
         RootOptions { inputs, keep: Keep::Stored, program: "hanzo-dev mcp", wrap: None, instead: None };
     let root = Root::open_needing(wanted, ModelNeed::WhenAsked).await?;
     if args.with_servers {
-        root.offer_servers();
+        root.offer_servers(&mut options);
     }
     for notice in &root.notices {
         printer.warning(notice);
@@ -62,13 +64,13 @@ async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Resu
         Some(address) => {
             let failed = |error: &dyn std::fmt::Display| Failure::message(Exit::Failure, error);
             let listener = http::bind(address, &http).await.map_err(|error| failed(&error))?;
-            printer.note(&format!("serving MCP at http://{}/mcp", listener.local_addr()?));
+            let scheme = if http.tls.is_some() { "https" } else { "http" };
+            printer.note(&format!("serving MCP at {scheme}://{}/mcp", listener.local_addr()?));
             let end = CancellationToken::new();
             let connect = move || server.connection();
             let serving = http::serve(listener, connect, http, end.clone());
-            tokio::pin!(serving);
             tokio::select! {
-                done = &mut serving => {
+                done = serving => {
                     done?;
                     Exit::Ok
                 }
@@ -76,11 +78,42 @@ async fn serve(global: &Global, args: &ServeArgs, printer: &mut Printer) -> Resu
                     end.cancel();
                     exit
                 }
+                never = report(refusals, printer) => match never {},
             }
         }
     };
     root.close().await;
     Ok(exit.into())
+}
+
+/// Who may come in over HTTP, and where those who may not are heard of.
+fn http_options(
+    inputs: &LoadInputs,
+    args: &ServeArgs,
+) -> Result<(HttpOptions, mpsc::Receiver<Refusal>), Failure> {
+    let (refused, refusals) = mpsc::channel(REFUSALS);
+    let mut http = HttpOptions::default();
+    http.hosts.clone_from(&args.hosts);
+    http.origins.clone_from(&args.origins);
+    http.token = inputs.environment.get(TOKEN).filter(|token| !token.is_empty()).map(str::to_owned);
+    http.rate = args.rate_limit;
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = Tls::load(certificate, key);
+        http.tls = Some(tls.map_err(|error| Failure::message(Exit::BadInput, error))?);
+    }
+    http.refused = Some(Arc::new(move |refusal: &Refusal| {
+        // Should they come faster than they can be written, some are not.
+        let _ = refused.try_send(*refusal);
+    }));
+    Ok((http, refusals))
+}
+
+/// Tells the owner who was turned away.
+async fn report(mut refusals: mpsc::Receiver<Refusal>, printer: &mut Printer) -> Infallible {
+    while let Some(refusal) = refusals.recv().await {
+        printer.warning(&format!("{} {refusal}", Timestamp::now().strftime("%FT%TZ")));
+    }
+    std::future::pending().await
 }
 
 /// Gives back what the start took, once that is over: a server waits for most of its life.

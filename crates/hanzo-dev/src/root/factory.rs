@@ -149,7 +149,7 @@ impl Factory {
             models,
             tools,
             tool_changes: manager.as_ref().zip(seen).map(|(manager, seen)| {
-                // A client has no turns: what is not there when it comes it never sees.
+                // A client has no turns, and many ask for the tools once only: they should be there when it comes.
                 let wait = if is_client { mcp::CLIENT_WAIT } else { mcp::FIRST_WAIT };
                 Arc::new(mcp::Changes::new(own, Arc::clone(manager), seen, wait)) as Arc<dyn ToolChanges>
             }),

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hanzo_config::{
@@ -16,14 +17,16 @@ use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
 use hanzo_engine::parts::{McpControl, McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
 use hanzo_engine::references::{Resource, ResourceName, ResourceReader};
 use hanzo_mcp::client::{
-    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, SecretText, ServerConfig,
-    ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
+    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, ResourceInfo, SecretText,
+    ServerConfig, ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
+use hanzo_mcp::server::{Offered, OtherResource, Others};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::ToolSet;
 use hanzo_sandbox::jail::{EnvPolicy, JailSite};
+use tokio::sync::watch;
 
 use super::jail::LazyJail;
 use super::mcp_asks::Asks;
@@ -44,7 +47,20 @@ pub fn depth(environment: &Environment) -> u32 {
 pub struct Servers {
     managers: Mutex<HashMap<PathBuf, Running>>,
     asks: Arc<Asks>,
+    told: Arc<Told>,
 }
+
+/// Whom to tell what the servers of one workspace offer.
+#[derive(Default)]
+struct Told {
+    workspace: OnceLock<PathBuf>,
+    offered: watch::Sender<Offered>,
+    /// How many managers that workspace has had. Numbers of different ones are not to be compared.
+    managers: AtomicU64,
+}
+
+/// How long it may take until clients hear of a change: servers start together, and each would ring for itself.
+const TOGETHER: Duration = Duration::from_millis(100);
 
 struct Running {
     /// What it was made of, to tell when the settings are others.
@@ -62,6 +78,13 @@ impl Servers {
     /// The models of a thread, for servers that want one asked.
     pub fn remember(&self, thread: ThreadId, models: &Arc<dyn Models>) {
         self.asks.models().insert(thread, Arc::clone(models));
+    }
+
+    /// What the servers of `workspace` offer, from now on.
+    pub fn offered(&self, workspace: &Path) -> watch::Receiver<Offered> {
+        // Set once, by whoever serves that workspace.
+        let _ = self.told.workspace.set(workspace.to_owned());
+        self.told.offered.subscribe()
     }
 
     /// The manager of a workspace; `None` when no server is configured. Starting it takes no time worth mentioning.
@@ -95,6 +118,10 @@ impl Servers {
         parts.elicitor = Some(self.asks.clone());
         parts.sampler = Some(self.asks.clone());
         let manager = Arc::new(Manager::start(parts));
+        if self.told.workspace.get() == Some(&inputs.workspace_root) {
+            let number = self.told.managers.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(tell(Arc::clone(&self.told), Arc::downgrade(&manager), manager.bell(), number));
+        }
         let running = Running { made_of, manager: Arc::clone(&manager) };
         managers.insert(inputs.workspace_root.clone(), running);
         Ok(Some(manager))
@@ -115,6 +142,36 @@ impl Servers {
 
     fn managers(&self) -> MutexGuard<'_, HashMap<PathBuf, Running>> {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells what a manager offers for as long as it is the one in use. What it begins with is nothing new to those who come after it.
+async fn tell(told: Arc<Told>, manager: Weak<Manager>, mut bell: watch::Receiver<u64>, number: u64) {
+    let Some(mut last) = manager.upgrade().map(|manager| manager.offered()) else { return };
+    let base = number << 32;
+    let mut offered = Offered { tools: base, prompts: base, resources: base };
+    loop {
+        if told.managers.load(Ordering::Relaxed) != number + 1 {
+            return;
+        }
+        told.offered.send_if_modified(|known| std::mem::replace(known, offered) != offered);
+        if bell.changed().await.is_err() {
+            return;
+        }
+        let end = tokio::time::Instant::now() + TOGETHER;
+        // Looked at with each ring: somebody may have seen what is gone again at the end.
+        loop {
+            let Some(now) = manager.upgrade().map(|manager| manager.offered()) else { return };
+            offered.tools += u64::from(now.tools != last.tools);
+            offered.prompts += u64::from(now.prompts != last.prompts);
+            offered.resources += u64::from(now.resources != last.resources);
+            last = now;
+            match tokio::time::timeout_at(end, bell.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => break,
+            }
+        }
     }
 }
 
@@ -209,6 +266,10 @@ impl ToolChanges for Changes {
         (self.seen.swap(now, Ordering::Relaxed) != now).then(|| join(&self.own, &self.manager))
     }
 
+    fn is_due(&self) -> bool {
+        self.manager.revision() != self.seen.load(Ordering::Relaxed)
+    }
+
     fn settle(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.manager.first_lists(self.patience))
     }
@@ -271,6 +332,51 @@ impl ResourceReader for Resources {
                 Ok(ResourceContent::Attachment(attachment)) => Ok(Resource::Attachment(attachment)),
                 Err(error) => Err(error.to_string()),
             }
+        })
+    }
+}
+
+/// Resources of a workspace's servers for clients of ours. Which servers there are is looked up each time: the first client starts them.
+pub struct ServedResources {
+    servers: Arc<Servers>,
+    workspace: PathBuf,
+}
+
+impl ServedResources {
+    /// Those of the servers of `workspace`.
+    pub fn new(servers: Arc<Servers>, workspace: &Path) -> Self {
+        Self { servers, workspace: workspace.to_owned() }
+    }
+}
+
+impl fmt::Debug for ServedResources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServedResources").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+impl Others for ServedResources {
+    fn resources(&self) -> Vec<OtherResource> {
+        let Some(Resources(manager)) = self.servers.resources(&self.workspace) else { return Vec::new() };
+        let of = |server: String| {
+            let listing = manager.listing(&server);
+            let listed = listing.iter().flat_map(|listing| &listing.resources);
+            let resource = |resource: &ResourceInfo| OtherResource {
+                server: server.clone(),
+                uri: resource.uri.clone(),
+                name: resource.name.clone(),
+                description: resource.description.clone(),
+                mime_type: resource.mime_type.clone(),
+            };
+            listed.map(resource).collect::<Vec<_>>()
+        };
+        manager.names().into_iter().flat_map(of).collect()
+    }
+
+    fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<ResourceContent, String>> {
+        Box::pin(async move {
+            let Resources(manager) = self.servers.resources(&self.workspace).ok_or("no server runs")?;
+            manager.resource(server, uri).await.map_err(|error| error.to_string())
         })
     }
 }

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hanzo_config::{LoadInputs, Platform, user_data_dir};
 use hanzo_engine::Engine;
 use hanzo_engine::parts::EngineParts;
+use hanzo_mcp::server::ServerOptions;
 use hanzo_protocol::engine::{EngineClient, EngineError};
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::roles::ApiClient;
@@ -138,8 +139,11 @@ impl Root {
         Arc::new(self.engine.clone())
     }
 
-    /// Offers the tools of the settings' MCP servers to clients of ours, too.
-    pub fn offer_servers(&self) {
+    /// Offers what the settings' MCP servers have to clients of ours, too: says in `options` what those of its workspace offer.
+    pub fn offer_servers(&self, options: &mut ServerOptions) {
+        let servers = &self.factory.mcp;
+        options.news = Some(servers.offered(&options.workspace));
+        options.others = Some(Arc::new(mcp::ServedResources::new(Arc::clone(servers), &options.workspace)));
         self.factory.offers_servers.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 

@@ -20,6 +20,7 @@ mod hands;
 mod killed;
 mod mcp;
 mod mcp_asks;
+mod mcp_http;
 mod mcp_server;
 #[cfg(target_os = "linux")]
 mod memory;

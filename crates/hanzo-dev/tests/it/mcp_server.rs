@@ -63,6 +63,12 @@ impl Client {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].clone()
     }
 
+    /// Ends it as nobody should.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Ends it as a client does, by hanging up, and says how it ended.
     pub fn end(self) -> (i32, String) {
         let Self { child, input, .. } = self;

@@ -114,7 +114,14 @@ impl Inner {
                 });
                 described.collect()
             }
-            ListKind::Tools => tools(&thread()?.calls.gate.tools())?,
+            ListKind::Tools => {
+                let handle = thread()?;
+                // Some threads never have a turn: those of clients that only call tools.
+                if handle.tool_changes.as_ref().is_some_and(|changes| changes.is_due()) {
+                    handle.ask(|reply| Command::Refresh { reply }).await?;
+                }
+                tools(&handle.calls.gate.tools())?
+            }
             ListKind::Commands => values(registry(&*thread()?).list())?,
             ListKind::Audit => {
                 let filter = AuditFilter { thread: list.thread_id, ..AuditFilter::default() };

@@ -26,7 +26,7 @@ pub(crate) use self::subagent::Child;
 use crate::agents::ProjectTrust;
 use crate::commands::CommandSource;
 use crate::own_tools::put_question;
-use crate::parts::{EngineParts, Jobs, McpServers, Models, Places, refuse};
+use crate::parts::{EngineParts, Jobs, McpServers, Models, Places, ToolChanges, refuse};
 use crate::thread::actor::{Command, When};
 use crate::thread::calls::Calls;
 use crate::thread::desk::Desk;
@@ -66,6 +66,7 @@ pub(crate) struct Handle {
     commands: Vec<Arc<dyn CommandSource>>,
     jobs: Arc<dyn Jobs>,
     mcp_servers: Arc<dyn McpServers>,
+    tool_changes: Option<Arc<dyn ToolChanges>>,
 }
 
 impl Handle {

@@ -147,6 +147,7 @@ impl Inner {
         let (places, trust) = (opening.parts.places.clone(), opening.parts.trust);
         let (workspace, commands) = (Arc::clone(&opening.parts.workspace), opening.parts.commands.clone());
         let (jobs, mcp_servers) = (Arc::clone(&opening.parts.jobs), Arc::clone(&opening.parts.mcp_servers));
+        let tool_changes = opening.parts.tool_changes.clone();
         let id = opening.record.id();
         let thread = opening.open().await?;
         thread.announce();
@@ -164,6 +165,7 @@ impl Inner {
             commands,
             jobs,
             mcp_servers,
+            tool_changes,
         });
         self.open().insert(id, Arc::clone(&handle));
         tokio::spawn(actor.run());

@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Rewind { to: CheckpointId, what: RewindWhat, reply: Reply<ThreadSummary> },
     /// What going back would do to the files.
     Preview { to: CheckpointId, reply: Reply<RewindPreview> },
+    /// Take the tools that are there now, unless a turn runs.
+    Refresh { reply: Reply<()> },
     /// How it stands.
     Describe { reply: Reply<Description> },
     /// Stop everything and give the thread up.
@@ -171,6 +173,11 @@ impl Actor {
             Command::Preview { to, reply } => {
                 let _ = reply.send(self.thread.preview(to).await);
             }
+            Command::Refresh { reply } => {
+                self.thread.refresh_tools();
+                self.front.context = self.thread.context();
+                let _ = reply.send(Ok(()));
+            }
             other => self.front.answer(other, None).await,
         }
     }
@@ -251,7 +258,8 @@ impl Front {
             Command::Preview { reply, .. } => {
                 let _ = reply.send(Err(busy()));
             }
-            Command::Interrupt { reply } | Command::Close { reply } => {
+            // The next turn takes them.
+            Command::Interrupt { reply } | Command::Close { reply } | Command::Refresh { reply } => {
                 let _ = reply.send(Ok(()));
             }
         }

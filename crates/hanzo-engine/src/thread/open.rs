@@ -191,8 +191,15 @@ impl Opening {
 }
 
 impl Thread {
+    /// Takes the tools that are there now, where they are others. Only between turns: the request may not change within one.
+    pub(super) fn refresh_tools(&mut self) {
+        if let Some(changed) = self.parts.tool_changes.as_ref().and_then(|changes| changes.take()) {
+            self.take_tools(changed);
+        }
+    }
+
     /// Other tools from now on; the engine's own stay.
-    pub(super) fn take_tools(&mut self, mut tools: ToolSet) {
+    fn take_tools(&mut self, mut tools: ToolSet) {
         add_tools(&mut tools, &self.own);
         self.request.tools = shown(&tools, &self.parts.manifest);
         self.calls.gate.set_tools(tools);

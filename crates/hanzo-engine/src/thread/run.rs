@@ -74,9 +74,7 @@ impl Thread {
         self.request.effort = self.effort;
         if let Some(changes) = self.parts.tool_changes.clone() {
             changes.settle().await;
-            if let Some(changed) = changes.take() {
-                self.take_tools(changed);
-            }
+            self.refresh_tools();
         }
         self.record_breaks().await?;
         self.fold_before_turn().await

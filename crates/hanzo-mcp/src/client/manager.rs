@@ -1,5 +1,6 @@
 //! All servers of a workspace.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use super::server::{Phase, Server, ServerStatus};
 use super::text::line;
 use super::tool::RemoteTool;
 use crate::names::{Collision, NameMap, ToolRef, format_mcp_tool_name};
+use crate::server::Offered;
 
 /// How many servers start at the same moment.
 const STARTING_TOGETHER: usize = 4;
@@ -374,6 +376,26 @@ impl Manager {
         let mut bell = self.shared.bell.subscribe();
         bell.mark_unchanged();
         let _ = bell.changed().await;
+    }
+
+    /// Rings when something about a server is other than before. Nothing is missed between two looks at it.
+    pub fn bell(&self) -> watch::Receiver<u64> {
+        self.shared.bell.subscribe()
+    }
+
+    /// What is offered, by numbers that are others when something else is.
+    pub fn offered(&self) -> Offered {
+        let mut lists = (DefaultHasher::new(), DefaultHasher::new());
+        for server in self.servers.iter().filter(|server| server.is_on()) {
+            let Some(listing) = server.listing() else { continue };
+            for prompt in &listing.prompts {
+                (&server.config.name, format!("{prompt:?}")).hash(&mut lists.0);
+            }
+            for resource in &listing.resources {
+                (&server.config.name, format!("{resource:?}")).hash(&mut lists.1);
+            }
+        }
+        Offered { tools: self.revision(), prompts: lists.0.finish(), resources: lists.1.finish() }
     }
 
     /// Ends all servers and waits for that, for a moment.

@@ -14,6 +14,7 @@ pub mod elicitation;
 mod exchange;
 pub mod fault;
 mod handler;
+pub mod hip10;
 pub mod host;
 mod listing;
 mod manager;

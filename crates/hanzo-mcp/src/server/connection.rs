@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
 use hanzo_protocol::engine::{
@@ -15,10 +15,13 @@ use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::item::{Approval, Question};
 use hanzo_protocol::tool::ToolCaller;
 use serde_json::Value;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::consent::Asking;
+use super::news::Offered;
+use super::others::Others;
 
 /// What every client of a server is bound to.
 #[derive(Debug, Clone)]
@@ -35,6 +38,10 @@ pub struct ServerOptions {
     pub version: String,
     /// Where contexts are kept; they are forgotten with the server when absent.
     pub contexts: Option<PathBuf>,
+    /// What is offered now, where that changes while clients are connected: they are told then.
+    pub news: Option<watch::Receiver<Offered>>,
+    /// Servers of other people whose resources are served, too.
+    pub others: Option<Arc<dyn Others>>,
 }
 
 impl ServerOptions {
@@ -47,6 +54,8 @@ impl ServerOptions {
             depth: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             contexts: None,
+            news: None,
+            others: None,
         }
     }
 }
@@ -60,17 +69,43 @@ pub(super) struct Connection {
     headless: OnceCell<Arc<Thread>>,
     /// Whether the client is known to be one that cannot be asked.
     unasked: AtomicBool,
+    /// The tools its threads have, as the number they are known by.
+    seen: AtomicU64,
+    /// Tells the client what changed.
+    telling: OnceLock<AbortOnDropHandle<()>>,
 }
 
 impl Connection {
     pub(super) fn new(engine: Arc<dyn EngineClient>, options: Arc<ServerOptions>) -> Self {
+        let seen = options.news.as_ref().map_or(0, |news| news.borrow().tools);
         Self {
             engine,
             options,
             attended: OnceCell::new(),
             headless: OnceCell::new(),
             unasked: AtomicBool::new(false),
+            seen: AtomicU64::new(seen),
+            telling: OnceLock::new(),
         }
+    }
+
+    /// Runs `telling` for as long as the client is there. It greets once.
+    pub(super) fn tell(&self, telling: impl Future<Output = ()> + Send + 'static) {
+        self.telling.get_or_init(|| AbortOnDropHandle::new(tokio::spawn(telling)));
+    }
+
+    /// Has the threads take the tools there are, when these are others than they have: a client calls what it was told of. Costs
+    /// nothing worth mentioning otherwise.
+    pub(super) async fn catch_up(&self) -> Result<(), EngineError> {
+        let Some(news) = &self.options.news else { return Ok(()) };
+        let now = news.borrow().tools;
+        if self.seen.swap(now, Ordering::Relaxed) == now {
+            return Ok(());
+        }
+        for thread in [&self.attended, &self.headless].into_iter().filter_map(|thread| thread.get()) {
+            self.list_of(ListKind::Tools, thread.id).await?;
+        }
+        Ok(())
     }
 
     /// The thread in which `attendance` holds.
@@ -92,9 +127,14 @@ impl Connection {
         self.unasked.store(false, Ordering::Relaxed);
     }
 
-    /// The thread of a client that is known to be one that cannot be asked.
+    /// The thread of a client that is known to be one that cannot be asked, where it has the tools there are.
     pub(super) fn unasked(&self) -> Option<&Arc<Thread>> {
-        self.headless.get().filter(|_| self.unasked.load(Ordering::Relaxed))
+        self.headless.get().filter(|_| self.unasked.load(Ordering::Relaxed) && self.is_caught_up())
+    }
+
+    fn is_caught_up(&self) -> bool {
+        let news = self.options.news.as_ref();
+        news.is_none_or(|news| news.borrow().tools == self.seen.load(Ordering::Relaxed))
     }
 
     /// Any thread, for what does not depend on it.
@@ -130,10 +170,18 @@ impl Connection {
         }
     }
 
+    /// Servers of other people whose resources are served, too.
+    pub(super) fn others(&self) -> Option<&dyn Others> {
+        self.options.others.as_deref()
+    }
+
     /// A listing of the engine.
     pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Value>, EngineError> {
-        let thread_id = Some(self.any_thread().await?.id);
-        match self.engine.call(Request::List(List { kind, thread_id })).await? {
+        self.list_of(kind, self.any_thread().await?.id).await
+    }
+
+    async fn list_of(&self, kind: ListKind, thread: ThreadId) -> Result<Vec<Value>, EngineError> {
+        match self.engine.call(Request::List(List { kind, thread_id: Some(thread) })).await? {
             Response::List(listed) => Ok(listed.entries),
             _ => Err(unexpected()),
         }

@@ -14,7 +14,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
+use super::door::Meter;
 use super::{Server, contexts};
 use crate::rate::{Limit, Rate};
 use crate::results::Results;
@@ -82,6 +84,8 @@ struct Cache {
 pub(super) struct Lent {
     tools: Mutex<BTreeMap<String, LentTool>>,
     results: Results<Question, CallToolResult>,
+    /// Rings when there are others than before.
+    changed: watch::Sender<u64>,
 }
 
 struct LentTool {
@@ -108,6 +112,11 @@ impl Lent {
 
     pub(super) fn list(&self) -> Vec<Tool> {
         self.tools().values().map(|lent| lent.tool.clone()).collect()
+    }
+
+    /// Rings when there are others than before.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     /// For how long a result of `name` holds.
@@ -186,6 +195,14 @@ pub(super) async fn answer(
         },
         "tools/batch" => match read::<Several>(params) {
             Ok(several) if several.calls.len() <= MOST_CALLS => {
+                // The request itself was counted at the door.
+                let parts = context.extensions.get::<http::request::Parts>();
+                let meter = parts.and_then(|parts| parts.extensions.get::<Meter>());
+                if let Some(Err(error)) =
+                    meter.map(|meter| meter.admit(several.calls.len().saturating_sub(1)))
+                {
+                    return Some(Err(error));
+                }
                 let calls = several.calls.into_iter().map(|execute| async {
                     run(server, execute, context).await.unwrap_or_else(|error| json!({ "error": error }))
                 });
@@ -331,6 +348,7 @@ async fn lend(
         lent.insert(name.clone(), LentTool { tool, version: version.clone(), limit, keeps })
     };
     server.lent.results.forget(|question| question.tool == name);
+    server.lent.changed.send_modify(|rings| *rings += 1);
     let stateless = context
         .protocol_version()
         .is_some_and(|spoken| spoken.as_str() >= ProtocolVersion::V_2026_07_28.as_str());

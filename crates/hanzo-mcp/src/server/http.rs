@@ -1,54 +1,43 @@
-//! The server over HTTP: Streamable HTTP at `/mcp`, WebSockets at `/mcp/ws`. [`router`] is for the daemon to mount; [`serve`] serves
-//! it alone.
+//! The server over HTTP: Streamable HTTP at `/mcp`, WebSockets at `/mcp` and `/mcp/ws`. [`router`] is for the daemon to mount;
+//! [`serve`] serves it alone.
 //!
-//! Who may come in is decided here and before anything else: by the name they call us, by the page they come from, by the token.
+//! Who may come in is decided at the door ([`HttpOptions`]) and before anything else.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::extract::{ConnectInfo, FromRequestParts as _, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{any_service, get};
+use axum::routing::any;
+use axum::serve::ListenerExt as _;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use sha2::{Digest as _, Sha256};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::direct::Direct;
+use super::door::{Door, Meter, too_early};
+pub use super::door::{HttpOptions, OnRefusal, Reason, Refusal};
 use super::framing::{Decoder, Frame, Framing, MAX_MESSAGE};
+use super::tls::TlsListener;
+pub use super::tls::{Tls, TlsError};
+pub use crate::rate::{ParseRateError, Rate};
 
-/// Who may come in.
-#[derive(Clone, Default)]
-pub struct HttpOptions {
-    /// Names by which we may be called beside those of this machine's loopback.
-    pub hosts: Vec<String>,
-    /// Pages that may call us, as `scheme://host:port`, beside those of our own address.
-    pub origins: Vec<String>,
-    /// What a caller has to show; without it everybody on this machine may come in.
-    pub token: Option<String>,
-}
-
-impl std::fmt::Debug for HttpOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let token = self.token.as_ref().map(|_| "***");
-        f.debug_struct("HttpOptions")
-            .field("hosts", &self.hosts)
-            .field("origins", &self.origins)
-            .field("token", &token)
-            .finish()
-    }
-}
+/// How many refusals of a WebSocket's requests wait to be written before its requests do.
+const REFUSALS: usize = 16;
 
 /// An address that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +61,7 @@ pub enum HttpError {
     },
 }
 
-/// Takes the address to serve. Other machines are let in only with a token.
+/// Takes the address to serve. Other machines are let in only with a token, with TLS and without.
 pub async fn bind(address: SocketAddr, options: &HttpOptions) -> Result<TcpListener, HttpError> {
     if !address.ip().is_loopback() && options.token.as_ref().is_none_or(String::is_empty) {
         return Err(HttpError::Open { address });
@@ -91,12 +80,33 @@ where
     H: ServerHandler + Direct + Clone,
     F: Fn() -> H + Clone + Send + Sync + 'static,
 {
-    let router = router(connect, options, &end);
-    axum::serve(listener, router).with_graceful_shutdown(end.cancelled_owned()).await
+    let tls = options.tls.clone();
+    let door = Arc::new(Door::new(options));
+    let routes = routes(connect, Arc::clone(&door), &end);
+    let service = routes.into_make_service_with_connect_info::<SocketAddr>();
+    let ended = end.cancelled_owned();
+    if let Some(tls) = tls {
+        // Through a tap only because that tells who calls.
+        let listener = TlsListener::new(listener, tls, door)?.tap_io(|_| {});
+        return axum::serve(listener, service).with_graceful_shutdown(ended).await;
+    }
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, service).with_graceful_shutdown(ended).await
 }
 
-/// The routes. `connect` makes what a new client talks to.
+/// The routes. `connect` makes what a new client talks to. Callers are told apart by the `ConnectInfo<SocketAddr>` of their requests;
+/// without it all are one.
 pub fn router<H, F>(connect: F, options: HttpOptions, end: &CancellationToken) -> Router
+where
+    H: ServerHandler + Direct + Clone,
+    F: Fn() -> H + Clone + Send + Sync + 'static,
+{
+    routes(connect, Arc::new(Door::new(options)), end)
+}
+
+fn routes<H, F>(connect: F, door: Arc<Door>, end: &CancellationToken) -> Router
 where
     H: ServerHandler + Direct + Clone,
     F: Fn() -> H + Clone + Send + Sync + 'static,
@@ -104,93 +114,88 @@ where
     let config = StreamableHttpServerConfig::default()
         .with_max_request_body_bytes(MAX_MESSAGE)
         .with_cancellation_token(end.child_token())
-        // Decided by `guard`, for WebSockets as well.
+        // Decided at the door, for WebSockets as well.
         .disable_allowed_hosts();
     let sessions = Arc::new(LocalSessionManager::default());
     let make = connect.clone();
     let service = StreamableHttpService::new(move || Ok(make()), sessions, config);
-    let sockets = get(move |upgrade: WebSocketUpgrade| async move {
-        let upgrade = upgrade.protocols(["mcp"]).max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-        upgrade.on_upgrade(move |socket| talk(socket, connect()))
-    });
-    Router::new()
-        .route("/mcp", any_service(service))
-        .route("/mcp/ws", sockets)
-        .layer(middleware::from_fn_with_state(Arc::new(options), guard))
-}
-
-async fn guard(State(options): State<Arc<HttpOptions>>, request: Request, next: Next) -> Response {
-    match check(&options, request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
-        Err((status, text)) => {
-            let mut response = (status, text).into_response();
-            if status == StatusCode::UNAUTHORIZED {
+    let guarded = Arc::clone(&door);
+    let ends = end.clone();
+    let sockets =
+        move |request: Request| upgrade(request, connect.clone(), Arc::clone(&guarded), ends.clone());
+    let socket_or_http = {
+        let sockets = sockets.clone();
+        move |request: Request| {
+            let (sockets, service) = (sockets.clone(), service.clone());
+            async move {
+                if wants_socket(request.headers()) {
+                    return sockets(request).await;
+                }
+                let ends = request.method() == Method::DELETE;
+                let mut response = service.handle(request).await.map(Body::new);
+                if ends && response.status() == StatusCode::ACCEPTED {
+                    // A session that is over is over, and not about to be: some clients complain otherwise.
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                }
                 response
-                    .headers_mut()
-                    .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             }
-            response
         }
-    }
+    };
+    Router::new()
+        .route("/mcp", any(socket_or_http))
+        .route("/mcp/ws", any(sockets))
+        .layer(middleware::from_fn_with_state(door, guard))
 }
 
-/// Whether a caller may come in.
-fn check(options: &HttpOptions, headers: &HeaderMap, uri: &Uri) -> Result<(), (StatusCode, &'static str)> {
-    let text = |name| headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
-    let host = text(header::HOST).or_else(|| uri.authority().map(axum::http::uri::Authority::as_str));
-    let host = host.ok_or((StatusCode::MISDIRECTED_REQUEST, "the request names no host"))?;
-    let known = is_loopback(host_name(host)) || options.hosts.iter().any(|known| is_same_host(known, host));
-    if !known {
-        return Err((StatusCode::MISDIRECTED_REQUEST, "this server does not answer to that host name"));
-    }
-    if let Some(origin) = headers.get(header::ORIGIN) {
-        let origin = origin.to_str().unwrap_or_default();
-        let own = origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host));
-        if !own && !options.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
-            return Err((StatusCode::FORBIDDEN, "pages of that origin may not call this server"));
+async fn guard(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+    let caller = caller(&request);
+    match door.check(caller, request.headers(), request.uri()) {
+        Ok(()) => {
+            if let Some(meter) = Meter::new(&door, caller) {
+                request.extensions_mut().insert(meter);
+            }
+            next.run(request).await
         }
-    }
-    if let Some(token) = &options.token {
-        let shown = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let shown =
-            shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        if !shown.is_some_and(|shown| is_same_secret(shown, token)) {
-            return Err((StatusCode::UNAUTHORIZED, "a bearer token is needed"));
-        }
-    }
-    Ok(())
-}
-
-/// A host without its port.
-fn host_name(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        Err(reason) => reason.answer(door.rate()),
     }
 }
 
-fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+fn caller(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
 }
 
-fn is_same_host(known: &str, host: &str) -> bool {
-    known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(host_name(host))
+fn wants_socket(headers: &HeaderMap) -> bool {
+    let wanted = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    wanted.is_some_and(|wanted| wanted.split(',').any(|it| it.trim().eq_ignore_ascii_case("websocket")))
 }
 
-/// Compares digests, so that the time it takes says nothing about how much of the secret is right.
-fn is_same_secret(shown: &str, secret: &str) -> bool {
-    let digest = |text: &str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
-    let (shown, secret) = (digest(shown), digest(secret));
-    shown.iter().zip(secret).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+async fn upgrade<H, F>(request: Request, connect: F, door: Arc<Door>, end: CancellationToken) -> Response
+where
+    H: ServerHandler + Direct + Clone,
+    F: Fn() -> H + Send + 'static,
+{
+    let caller = caller(&request);
+    let (mut parts, _) = request.into_parts();
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(refused) => return refused.into_response(),
+    };
+    let upgrade = upgrade.protocols(["mcp"]).max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    upgrade.on_upgrade(move |socket| async move {
+        // The server does not know of it any more, so it ends with it by itself.
+        let talk = talk(socket, connect(), &door, caller);
+        let _ = end.run_until_cancelled(talk).await;
+    })
 }
 
 /// A client on a WebSocket: one message a frame, otherwise as on a pipe.
 async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
+async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone, door: &Door, caller: Option<IpAddr>) {
     const BUFFER: usize = 64 * 1024;
     let (mut sink, mut stream) = socket.split();
     let (mut to_server, server_input) = tokio::io::duplex(BUFFER);
     let (server_output, mut from_server) = tokio::io::duplex(BUFFER);
+    let (refuse, mut refused) = mpsc::channel::<String>(REFUSALS);
     let incoming = async move {
         while let Some(Ok(message)) = stream.next().await {
             let text = match &message {
@@ -199,6 +204,12 @@ async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
                 Message::Close(_) => break,
                 Message::Ping(_) | Message::Pong(_) => continue,
             };
+            if let Some(answer) = metered(door, caller, text) {
+                if refuse.send(answer).await.is_err() {
+                    break;
+                }
+                continue;
+            }
             let mut line = BytesMut::new();
             // A message is one line, however it was written.
             let text: Vec<u8> = text.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect();
@@ -210,7 +221,19 @@ async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
     };
     let outgoing = async move {
         let mut decoder = Decoder::with_limit(usize::MAX);
-        while from_server.read_buf(decoder.buffer()).await.is_ok_and(|read| read > 0) {
+        loop {
+            tokio::select! {
+                read = from_server.read_buf(decoder.buffer()) => {
+                    if !read.is_ok_and(|read| read > 0) {
+                        break;
+                    }
+                }
+                Some(answer) = refused.recv() => {
+                    if sink.send(Message::Text(answer.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
             while let Some(frame) = decoder.next_frame() {
                 let Frame::Message(text) = frame else { continue };
                 let Ok(text) = String::from_utf8(text.to_vec()) else { continue };
@@ -225,55 +248,40 @@ async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
     tokio::join!(incoming, outgoing, serving);
 }
 
+/// Counts what a message asks for. The answer to it when that is too much; answers and notifications of clients always pass.
+fn metered(door: &Door, caller: Option<IpAddr>, message: &[u8]) -> Option<String> {
+    let rate = door.rate()?;
+    let message: Value = serde_json::from_slice(message).ok()?;
+    let requests = match &message {
+        Value::Array(entries) => entries.iter().collect(),
+        one => vec![one],
+    };
+    let requests: Vec<(&Value, &Value)> = requests
+        .into_iter()
+        .filter(|entry| entry["method"].is_string())
+        .filter_map(|entry| Some((entry.get("id")?, entry)))
+        .collect();
+    let all: usize = requests.iter().map(|(_, request)| weight(request)).sum();
+    let wait = (0..all).find_map(|_| door.admit(caller).err())?;
+    let error = too_early(rate, wait);
+    let answer = |(id, _): &(&Value, &Value)| json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let answers: Vec<Value> = requests.iter().map(answer).collect();
+    Some(match &message {
+        Value::Array(_) => Value::Array(answers).to_string(),
+        _ => answers.first()?.to_string(),
+    })
+}
+
+/// How much a request asks for: several calls are several requests.
+fn weight(request: &Value) -> usize {
+    let several = (request["method"] == "tools/batch").then(|| request["params"]["calls"].as_array());
+    several.flatten().map_or(1, |calls| calls.len().max(1))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::door::TOO_MANY;
     use super::*;
-
-    fn knock(options: &HttpOptions, headers: &[(&'static str, &str)]) -> u16 {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, value.parse().unwrap());
-        }
-        check(options, &map, &Uri::from_static("/mcp")).map_or_else(|(status, _)| status.as_u16(), |()| 200)
-    }
-
-    #[test]
-    fn only_known_hosts_and_origins_come_in() {
-        let options = HttpOptions {
-            hosts: vec!["box.example".into()],
-            origins: vec!["https://app.example".into()],
-            token: None,
-        };
-        for (headers, expected) in [
-            (&[("host", "localhost:80")][..], 200),
-            (&[("host", "127.0.0.1:3000")], 200),
-            (&[("host", "[::1]:3000")], 200),
-            (&[("host", "box.example:3000")], 200),
-            (&[("host", "evil.example")], 421),
-            (&[("host", "localhost.evil.example:80")], 421),
-            (&[], 421),
-            (&[("host", "localhost:80"), ("origin", "http://localhost:80")], 200),
-            (&[("host", "localhost:80"), ("origin", "https://app.example")], 200),
-            (&[("host", "localhost:80"), ("origin", "http://localhost:81")], 403),
-            (&[("host", "localhost:80"), ("origin", "http://evil.example")], 403),
-            (&[("host", "localhost:80"), ("origin", "null")], 403),
-        ] {
-            assert_eq!(knock(&options, headers), expected, "{headers:?}");
-        }
-    }
-
-    #[test]
-    fn a_token_is_needed_where_one_is_set() {
-        let options = HttpOptions { token: Some("s3cret".into()), ..HttpOptions::default() };
-        let with = |value| knock(&options, &[("host", "localhost"), ("authorization", value)]);
-        assert_eq!(knock(&options, &[("host", "localhost")]), 401);
-        assert_eq!(with("Bearer s3cret"), 200);
-        assert_eq!(with("bearer s3cret"), 200);
-        for wrong in ["Bearer s3cre", "Bearer s3cretX", "Basic s3cret", "s3cret", "Bearer "] {
-            assert_eq!(with(wrong), 401, "{wrong}");
-        }
-        assert!(!format!("{options:?}").contains("s3cret"));
-    }
 
     #[tokio::test]
     async fn other_machines_are_not_let_in_without_a_token() {
@@ -282,5 +290,29 @@ mod tests {
         let token = HttpOptions { token: Some("t".into()), ..HttpOptions::default() };
         assert!(bind(open, &token).await.is_ok());
         assert!(bind("127.0.0.1:0".parse().unwrap(), &HttpOptions::default()).await.is_ok());
+    }
+
+    #[test]
+    fn requests_are_counted_and_nothing_else_is() {
+        let rate = Rate::parse("2/h");
+        let door = Door::new(HttpOptions { rate, ..HttpOptions::default() });
+        let send = |message: Value| {
+            let answer = metered(&door, None, message.to_string().as_bytes());
+            answer.map(|answer| serde_json::from_str::<Value>(&answer).unwrap())
+        };
+        let ping = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        assert_eq!(send(ping(json!(1))), None);
+        for free in
+            [json!({"jsonrpc": "2.0", "method": "notifications/initialized"}), json!({"id": 1, "result": {}})]
+        {
+            assert_eq!(send(free), None);
+        }
+        let batch = send(json!([ping(json!(2)), {"method": "x"}, ping(json!("3"))])).unwrap();
+        assert_eq!((batch[0]["id"].clone(), batch[1]["id"].clone()), (json!(2), json!("3")));
+        let refused = send(ping(json!(4))).unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(4), &json!(TOO_MANY)), "{refused}");
+        assert!(refused["error"]["data"]["retry_after_ms"].as_u64().unwrap() > 3_000_000);
+        assert!(refused["error"]["message"].as_str().unwrap().contains("hint:"));
+        assert_eq!(metered(&door, None, b"nonsense"), None, "what is no message is complained of elsewhere");
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn agents(entries: &[Value]) -> Vec<Tool> {
 
 /// The commands that are prompts: those that say something to an agent.
 pub(super) fn prompts(entries: &[Value]) -> Vec<Prompt> {
-    let says = |entry: &&Value| entry["kind"] == "turn" && entry["origin"].is_string();
+    let says = |entry: &&Value| entry["kind"] == "turn";
     let prompt = |entry: &Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         let hint = entry["argumentHint"].as_str();

@@ -19,14 +19,18 @@ mod connection;
 mod consent;
 mod contexts;
 pub mod direct;
+mod door;
 mod extensions;
 pub mod framing;
 pub mod http;
 mod listing;
 mod outlet;
+mod news;
+mod others;
 pub mod pipe;
 mod resources;
 pub mod stdio;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,9 +44,9 @@ use rmcp::model::{
     GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    Role, ServerCapabilities, ServerConfig, Tool,
+    Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
@@ -54,6 +58,8 @@ use self::contexts::Contexts;
 use self::direct::{Answer, Direct, PlainCall};
 use self::extensions::Lent;
 use self::listing::{AGENT_PREFIX, AGENT_TOOL, ARGUMENTS};
+pub use self::news::Offered;
+pub use self::others::{OtherResource, Others};
 
 /// How many agents may stand above each other through MCP.
 pub const DEEPEST: u32 = 3;
@@ -129,6 +135,7 @@ impl Server {
             return extensions::call_back(&request.name, &arguments, context).await;
         }
         let connection = self.connected(context);
+        connection.catch_up().await.map_err(|error| failed(&error))?;
         let wanted = self.wanted(connection, &request.name, arguments).await?;
         let Shared { engine, parked, .. } = &*self.shared;
         if let Some(key) = &request.request_state {
@@ -195,12 +202,15 @@ impl Direct for Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder()
+        let offered = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_prompts()
-            .enable_resources()
-            .build();
+            .enable_resources();
+        let mut capabilities = match &self.shared.options.news {
+            Some(_) => offered.enable_prompts_list_changed().enable_resources_list_changed().build(),
+            None => offered.build(),
+        };
         capabilities.experimental = Some(BTreeMap::from([("hanzo".to_owned(), extensions::advertised())]));
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("hanzo-dev", self.shared.options.version.clone()))
@@ -295,6 +305,23 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         Box::pin(resources::read(self.connected(&context), &request.uri)).await.map(Into::into)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Some(news) = self.shared.options.news.clone() {
+            self.own.tell(news::tell_connected(news, context.peer));
+        }
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // What of it is asked for, and what there is, the SDK sees to.
+        Some(news::heard_of())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let news = self.shared.options.news.clone();
+        Box::pin(news::tell_subscribed(news, self.lent.changes(), context)).await;
+        Ok(())
     }
 
     async fn on_custom_request(

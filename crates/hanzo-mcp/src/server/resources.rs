@@ -1,4 +1,4 @@
-//! Resources: the files of the workspace, content behind refs, and the workspace's threads. Files and refs are read by the same tool
+//! Resources: the files of the workspace, content behind refs, the workspace's threads, and what other servers offer. Files and refs are read by the same tool
 //! as everybody's, through the gate.
 
 use hanzo_protocol::engine::{
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::calls::failed;
 use super::connection::{Connection, unexpected};
 use super::framing::MAX_MESSAGE;
+use super::others;
 
 /// How the URI of kept content begins. The ref itself is the URI.
 pub(super) const REF_SCHEME: &str = "blob:";
@@ -22,9 +23,10 @@ const FILE_SCHEME: &str = "file://";
 const THREAD_SCHEME: &str = "thread:///";
 /// How many entries a page has.
 const PAGE: u32 = 200;
-/// Cursors of the two listings that follow each other.
+/// Cursors of the listings that follow each other.
 const FILES: &str = "files:";
 const THREADS: &str = "threads:";
+const OTHERS: &str = "others:";
 /// How many pages of threads are looked through for one of them.
 const MOST_PAGES: usize = 50;
 
@@ -41,7 +43,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// A page of resources: first files, then threads.
+/// A page of resources: first files, then threads, then those of others.
 pub(super) async fn list(
     connection: &Connection,
     cursor: Option<&str>,
@@ -49,6 +51,7 @@ pub(super) async fn list(
     let wrong = || ErrorData::invalid_params("this cursor was not given out here", None);
     let (resources, next) = match cursor {
         None => files(connection, None).await?,
+        Some(OTHERS) => (connection.others().map(others::list).unwrap_or_default(), None),
         Some(cursor) => match (cursor.strip_prefix(FILES), cursor.strip_prefix(THREADS)) {
             (Some(page), _) => files(connection, Some(page)).await?,
             (_, Some(page)) => threads(connection, Some(page).filter(|page| !page.is_empty())).await?,
@@ -90,7 +93,9 @@ async fn threads(
         let title = if summary.title.is_empty() { "untitled thread".to_owned() } else { summary.title };
         Resource::new(format!("{THREAD_SCHEME}{}", summary.id), title).with_mime_type("text/markdown")
     };
-    Ok((summaries.into_iter().map(resource).collect(), next.map(|next| format!("{THREADS}{next}"))))
+    let others = || connection.others().map(|_| OTHERS.to_owned());
+    let next = next.map(|next| format!("{THREADS}{next}")).or_else(others);
+    Ok((summaries.into_iter().map(resource).collect(), next))
 }
 
 async fn thread_page(
@@ -113,6 +118,8 @@ pub(super) async fn read(connection: &Connection, uri: &str) -> Result<ReadResou
         file_contents(connection, &file.to_path().display().to_string(), uri).await?
     } else if uri.starts_with(REF_SCHEME) {
         file_contents(connection, uri, uri).await?
+    } else if let Some(others) = connection.others().filter(|_| uri.starts_with(others::SCHEME)) {
+        others::read(others, uri).await.ok_or_else(|| missing(uri))??
     } else {
         return Err(missing(uri));
     };

@@ -100,12 +100,19 @@ impl Client {
         answer
     }
 
+    /// Hangs up, and waits for the server to be done with it.
+    pub async fn leave(self) {
+        let Self { output, input, serving, .. } = self;
+        drop((output, input));
+        tokio::time::timeout(Duration::from_secs(20), serving).await.expect("it ends").unwrap();
+    }
+
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 }
 
-fn modern(mut params: Value, capabilities: &Value) -> Value {
+pub fn modern(mut params: Value, capabilities: &Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"},

@@ -46,6 +46,12 @@ impl FakeEngine {
         asked.iter().filter_map(start).collect()
     }
 
+    /// How often the tools were listed.
+    pub fn tool_listings(&self) -> usize {
+        let is_it = |request: &&Request| matches!(request, Request::List(List { kind: ListKind::Tools, .. }));
+        self.asked.lock().unwrap().iter().filter(is_it).count()
+    }
+
     fn emit(&self, thread_id: ThreadId, content: EventContent) {
         let event =
             Event { cursor: EventCursor(1), thread_id, at: "2026-01-02T03:04:05Z".parse().unwrap(), content };

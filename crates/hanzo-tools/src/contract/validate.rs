@@ -2,6 +2,7 @@
 //! instead of a parser's words.
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
+use hanzo_protocol::primitives::json_type;
 use serde_json::{Map, Value, json};
 
 /// Puts canonical field names for aliases and drops fields that are `null`, which is how some callers leave a field out.
@@ -41,7 +42,7 @@ fn unquoted(value: Value, schema: Option<&Value>) -> Value {
     let wanted = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str);
     if let (Value::String(text), Some("array" | "object")) = (&value, wanted)
         && let Ok(parsed) = serde_json::from_str::<Value>(text)
-        && type_name(&parsed) == wanted.unwrap_or_default()
+        && json_type(&parsed) == wanted.unwrap_or_default()
     {
         return parsed;
     }
@@ -147,23 +148,12 @@ fn is_type(value: &Value, name: &str) -> bool {
             value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
         }
         "number" => value.is_number(),
-        other => type_name(value) == other,
-    }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        other => json_type(value) == other,
     }
 }
 
 fn wrong_type(value: &Value, schema: &Value, field: &str) -> ToolError {
-    let given = type_name(value);
+    let given = json_type(value);
     let message = if field.is_empty() {
         format!("the arguments are a JSON object, not {given}")
     } else {

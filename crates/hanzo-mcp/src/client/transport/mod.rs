@@ -25,6 +25,7 @@ use super::host::LogSink;
 use super::text::clean;
 
 pub(crate) use stdio::{Tail, last_words, reader, writer};
+pub(crate) use websocket::{Socket, dial};
 
 /// Takes messages to a server.
 type Out = Pin<Box<dyn Sink<ClientJsonRpcMessage, Error = io::Error> + Send>>;
@@ -105,7 +106,8 @@ async fn attempt(way: &Way<'_>, greeting: Greeting) -> Result<Connected, McpErro
             }
         }
         TransportConfig::WebSocket(config) => {
-            let pair = websocket::open(way, config).await.map_err(|reason| way.unreachable(&reason))?;
+            let pair = websocket::open(config, way.config.timeout).await;
+            let pair = pair.map_err(|reason| way.unreachable(&reason))?;
             way.greet(pair, greeting).await.map(remote).map_err(|error| way.fault(&error))
         }
     }
