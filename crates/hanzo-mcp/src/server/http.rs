@@ -189,8 +189,12 @@ where
 }
 
 /// A client on a WebSocket: one message a frame, otherwise as on a pipe.
-async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone) {
-async fn talk(socket: WebSocket, handler: impl ServerHandler + Direct + Clone, door: &Door, caller: Option<IpAddr>) {
+async fn talk(
+    socket: WebSocket,
+    handler: impl ServerHandler + Direct + Clone,
+    door: &Door,
+    caller: Option<IpAddr>,
+) {
     const BUFFER: usize = 64 * 1024;
     let (mut sink, mut stream) = socket.split();
     let (mut to_server, server_input) = tokio::io::duplex(BUFFER);
