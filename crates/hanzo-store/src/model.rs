@@ -10,7 +10,7 @@ use hanzo_protocol::message::Effort;
 use hanzo_protocol::primitives::ContentHash;
 use hanzo_protocol::usage::{Cost, Usage};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -250,9 +250,16 @@ pub struct AuditEntry {
 }
 
 /// A JSON value as its text: what is only kept need not be taken apart.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
+
+/// By way of the value: a raw one cannot be read from within what serde has to look at twice, as the lines of an export.
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self::of(&value))
+    }
+}
 
 impl JsonText {
     /// The text of `value`; `null` where it cannot be JSON, as a map whose keys are no strings.

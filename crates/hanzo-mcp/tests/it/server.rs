@@ -38,7 +38,7 @@ impl Client {
     }
 
     /// Says its last; whatever is still under way may answer.
-    pub async fn leave(&mut self) {
+    pub async fn say_its_last(&mut self) {
         self.output.shutdown().await.unwrap();
     }
 

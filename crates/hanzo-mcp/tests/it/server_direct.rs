@@ -42,10 +42,13 @@ async fn plain_calls_of_clients_that_cannot_be_asked_go_the_short_way() {
     assert!(!is_direct(&server, &json!({"name": "hanzo_agent_coder", "arguments": {"message": "x"}})));
     assert!(!is_direct(&server, &json!({"name": "echo", "_meta": {"progressToken": 1}})));
     let lent = json!({"name": "echo", "description": "d", "input_schema": {"type": "object"}});
-    assert!(client.ask("tools/register", lent).await["error"].is_null());
+    let id = client.request("tools/register", lent).await;
+    assert!(client.answer_to(id).await.0["error"].is_null());
     assert!(!is_direct(&server, &plain), "the client's own tool is called back");
     // Greeting again, it may be somebody who can be asked.
-    client.greet("2025-11-25", json!({"elicitation": {}})).await;
+    let again = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "0"}});
+    let id = client.request("initialize", again).await;
+    client.answer_to(id).await;
     assert!(!is_direct(&server, &json!({"name": "fail"})));
 
     let (mut client, server) = connected(json!({"elicitation": {}})).await;
@@ -137,7 +140,7 @@ async fn too_many_calls_wait_for_each_other_on_the_short_way_too() {
 async fn a_client_that_has_said_its_last_still_gets_the_answer() {
     let mut client = hurried().await;
     let id = client.request("tools/call", json!({"name": "slow", "arguments": {}})).await;
-    client.leave().await;
+    client.say_its_last().await;
     let answer = client.hear().await;
     assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(id), &json!("at last")));
 }
