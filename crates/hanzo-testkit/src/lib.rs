@@ -3,6 +3,7 @@
 pub mod blobs;
 mod measured;
 mod not_run;
+mod nothing;
 pub mod place;
 #[cfg(unix)]
 pub mod plain_spawner;
@@ -12,3 +13,4 @@ pub mod vectors;
 
 pub use measured::measured;
 pub use not_run::{FILE_VARIABLE as NOT_RUN_VARIABLE, not_run};
+pub use nothing::Nothing;

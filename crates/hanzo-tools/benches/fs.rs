@@ -17,43 +17,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_protocol::BoxFuture;
-use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::ids::{ThreadId, TraceId};
 use hanzo_protocol::primitives::ContentHash;
-use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
 use hanzo_protocol::tool::{ToolContext, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
 use hanzo_sandbox::protected::default_unreadable;
+use hanzo_testkit::Nothing;
 use hanzo_tools::contract::Cancelled;
 use hanzo_tools::search::{Limits, Query, search};
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use harness::{Candidate, compare, print_table, print_verdict};
 use serde_json::{Value, json};
-
-/// Keeps nothing, and hashes nothing: what is measured is the tool.
-struct Nothing;
-
-impl BlobStore for Nothing {
-    fn put<'a>(&'a self, _: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
-        Box::pin(async move { Ok(ContentHash::of(b"")) })
-    }
-
-    fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
-impl Spawner for Nothing {
-    fn confinement(&self) -> Confinement {
-        Confinement { level: "path-check".into(), writable: Vec::new(), network: false, tmp: None }
-    }
-
-    fn spawn(&self, _: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        Box::pin(async { Err(SpawnError::Confinement("not in a benchmark".into())) })
-    }
-}
 
 fn workspace(root: &Path) -> Arc<Workspace> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
@@ -92,6 +67,7 @@ struct Tools {
 
 impl Tools {
     fn new(root: &Path, data: &Path) -> Self {
+        // A store that keeps nothing, and hashes nothing: what is measured is the tool.
         let host = Host::new(workspace(root), Arc::new(Nothing), Arc::new(Nothing), ToolOptions::new(data));
         // As the program has it.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Paths remembered; the one seen longest ago is forgotten first.
 const MAX_PATHS: usize = 4096;
 /// Larger files are not kept when they are only read: reading a log must not double it on disk.
-const MAX_KEPT_READ: usize = 4 << 20;
+pub(crate) const MAX_KEPT_READ: usize = 4 << 20;
 /// How many contents are remembered as kept, and for how long: whoever sweeps the store spares what is younger by far.
 const MAX_KEPT: usize = 4096;
 const KEPT_FOR: Duration = Duration::from_mins(10);

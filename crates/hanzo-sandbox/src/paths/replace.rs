@@ -48,6 +48,11 @@ impl Workspace {
 
     /// The first half of [`replace`](Self::replace).
     pub fn stage(&self, path: &Path, content: &[u8]) -> Result<Staged, PathError> {
+        self.stage_pieces(path, &[content])
+    }
+
+    /// The same with content that is not in one piece.
+    pub fn stage_pieces(&self, path: &Path, content: &[&[u8]]) -> Result<Staged, PathError> {
         for _ in 0..ATTEMPTS {
             let entry = self.resolver.entry(path, Access::Write, Last::Follow)?;
             self.check_write(path, &entry, Change::Content)?;
@@ -75,7 +80,7 @@ fn stage_in(
     entry: Entry,
     name: OsString,
     mode: Option<Mode>,
-    content: &[u8],
+    content: &[&[u8]],
 ) -> Result<Staged, PathError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | ALWAYS;
     // Private until it is complete when it replaces a file whose mode is known; a new file gets the user's umask.

@@ -33,15 +33,21 @@ const PIECE: usize = 1 << 20;
 
 /// Writes all of it, and has the disk begin with what is written while the rest still is: flushing ten megabytes takes
 /// longer than writing them.
-pub(super) fn write_ahead(file: &mut File, content: &[u8]) -> io::Result<()> {
+pub(super) fn write_ahead(file: &mut File, content: &[&[u8]]) -> io::Result<()> {
     let mut at = 0;
-    for piece in content.chunks(PIECE) {
-        file.write_all(piece)?;
-        #[cfg(target_os = "linux")]
-        if content.len() > PIECE {
-            crate::jail::begin_writeback(file.as_fd(), at, piece.len() as u64);
+    for piece in content {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            // Up to the next whole piece of the file: a page that the disk has already would be written again.
+            let (now, later) = rest.split_at(rest.len().min(PIECE - at % PIECE));
+            file.write_all(now)?;
+            at += now.len();
+            rest = later;
+            #[cfg(target_os = "linux")]
+            if at.is_multiple_of(PIECE) {
+                crate::jail::begin_writeback(file.as_fd(), (at - PIECE) as u64, PIECE as u64);
+            }
         }
-        at += piece.len() as u64;
     }
     Ok(())
 }

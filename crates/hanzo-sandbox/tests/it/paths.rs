@@ -358,6 +358,25 @@ fn replace_keeps_the_mode_and_leaves_other_links_alone() {
 }
 
 #[test]
+fn content_in_pieces_is_written_as_one() {
+    const MEGABYTE: usize = 1 << 20;
+    each_way(|stage, how| {
+        let ws = stage.open(how);
+        let long: Vec<u8> = (0..2 * MEGABYTE + 9).map(|n| u8::try_from(n % 251).unwrap()).collect();
+        for pieces in [
+            [&b""[..], b"", b""],
+            [b"a", b"", b"bc"],
+            [&long[..7], b"new", &long[7..]],
+            [&long[..MEGABYTE], b"", &long[MEGABYTE..]],
+            [&long[..MEGABYTE - 1], b"xyz", &long[2 * MEGABYTE..]],
+        ] {
+            ws.stage_pieces(p("inside.txt"), &pieces).unwrap().commit().unwrap();
+            assert!(fs::read(stage.ws.join("inside.txt")).unwrap() == pieces.concat());
+        }
+    });
+}
+
+#[test]
 fn odd_names_work_and_impossible_ones_are_refused() {
     each_way(|stage, how| {
         let ws = stage.open(how);

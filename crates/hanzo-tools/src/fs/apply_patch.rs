@@ -14,6 +14,7 @@ use super::plan::{Bases, Misfit, Plan};
 use super::transaction::{Lock, Op, Ready};
 use super::{journal, shape, text};
 use crate::contract::{Action, Answer, Call, Target, place};
+use crate::ledger::MAX_KEPT_READ;
 use crate::patch::{self, ChangeKind, Edit, FileChange};
 
 /// The most files of one patch.
@@ -172,7 +173,7 @@ impl Action for ApplyPatch {
                 // What is about to be replaced is kept first; the put is quick when a read has kept it already.
                 for old in plan.ops.iter().filter_map(Op::old) {
                     runtime
-                        .block_on(host.blobs.put(old.bytes()))
+                        .block_on(host.blobs.put(&old.bytes()))
                         .map_err(|fault| ToolError::new(ErrorCode::Io, fault.to_string()))?;
                 }
                 let ready = Ready::stage(host, &lock, &plan.ops, cancelled)?;
@@ -198,7 +199,10 @@ impl Action for ApplyPatch {
         }
         for new in contents {
             let hash = new.hash().clone();
-            call.host.ledger.keep_read(&call.host.blobs, &hash, new.into_bytes());
+            // What is too large to be kept is not put together for it either.
+            if new.len() <= MAX_KEPT_READ {
+                call.host.ledger.keep_read(&call.host.blobs, &hash, new.to_shared());
+            }
         }
         let (diff, diff_ref) = shape::shortened(call, diff).await;
         Ok(Answer::new(ApplyPatchOutput { files, diff, diff_ref }))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag};
 
-use crate::patch::Untouched;
+use crate::patch::Splice;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
@@ -15,29 +15,32 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// The difference between `old` and `new`, in the form `git apply` and `fs.apply_patch` take; empty when there is none. A
 /// missing side is `/dev/null`.
 pub(crate) fn unified(old: Option<&str>, new: Option<&str>, old_name: &str, new_name: &str) -> String {
-    unified_within(old, new, old_name, new_name, Untouched::default())
-}
-
-/// The same, without looking at what is known to be the same.
-pub(crate) fn unified_within(
-    old: Option<&str>,
-    new: Option<&str>,
-    old_name: &str,
-    new_name: &str,
-    known: Untouched,
-) -> String {
     let name = |side: Option<&str>, prefix: &str, name: &str| match side {
         Some(_) => format!("{prefix}/{name}"),
         None => "/dev/null".to_owned(),
     };
-    let mut text = format!("--- {}\n+++ {}\n", name(old, "a", old_name), name(new, "b", new_name));
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let text = format!("--- {}\n+++ {}\n", name(old, "a", old_name), name(new, "b", new_name));
+    hunks(text, old.unwrap_or_default(), new.unwrap_or_default(), 0)
+}
+
+/// The difference a change makes in `old`, without looking at what it leaves alone.
+pub(crate) fn of_splice(old: &str, change: &Splice, old_name: &str, new_name: &str) -> String {
+    let begin = lines_before(old.as_bytes(), change.start);
+    let behind = old.len() - change.end;
+    let end = lines_after(old.as_bytes(), behind);
+    let new = [&old[begin..change.start], &change.middle, &old[behind..end]].concat();
+    let from = memchr::memchr_iter(b'\n', &old.as_bytes()[..begin]).count();
+    hunks(format!("--- a/{old_name}\n+++ b/{new_name}\n"), &old[begin..end], &new, from)
+}
+
+/// The hunks behind `text`, the heading; `from` lines are before them. Nothing when there is no difference.
+fn hunks(mut text: String, old: &str, new: &str, from: usize) -> String {
     if old == new {
         return String::new();
     }
     // Most edits leave most of a file alone; only the part in between is worth splitting into lines and an algorithm.
-    let (begin, keep) = untouched(old, new, known);
-    let from = memchr::memchr_iter(b'\n', &old.as_bytes()[..begin]).count();
+    let (begin, keep) = untouched(old.as_bytes(), new.as_bytes());
+    let from = from + memchr::memchr_iter(b'\n', &old.as_bytes()[..begin]).count();
     let old: Vec<&str> = old[begin..old.len() - keep].split_inclusive('\n').collect();
     let new: Vec<&str> = new[begin..new.len() - keep].split_inclusive('\n').collect();
     let (old, new) = (old.as_slice(), new.as_slice());
@@ -50,28 +53,33 @@ pub(crate) fn unified_within(
 }
 
 /// How many bytes at the start and at the end of both texts are the same, less the lines of context, in whole lines.
-fn untouched(old: &str, new: &str, known: Untouched) -> (usize, usize) {
-    let (a, b) = (old.as_bytes(), new.as_bytes());
-    let (changed_a, changed_b) = (&a[known.start..a.len() - known.end], &b[known.start..b.len() - known.end]);
-    let same = shared(changed_a.chunks(BLOCK), changed_b.chunks(BLOCK), |x, y| {
+fn untouched(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let start = shared(old.chunks(BLOCK), new.chunks(BLOCK), |x, y| {
         x.iter().zip(y).take_while(|(x, y)| x == y).count()
     });
-    let same_start = known.start + same;
-    let mut begin = a[..same_start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    for _ in 0..CONTEXT {
-        let before = a[..begin.saturating_sub(1)].iter().rposition(|byte| *byte == b'\n');
-        begin = before.map_or(0, |at| at + 1);
-    }
-    let same = shared(changed_a[same..].rchunks(BLOCK), changed_b[same..].rchunks(BLOCK), |x, y| {
+    let end = shared(old[start..].rchunks(BLOCK), new[start..].rchunks(BLOCK), |x, y| {
         x.iter().rev().zip(y.iter().rev()).take_while(|(x, y)| x == y).count()
     });
-    let a = &a[same_start..];
-    let mut end = a.len() - known.end - same;
+    (lines_before(old, start), old.len() - lines_after(old, old.len() - end))
+}
+
+/// Where the lines of context before `at` begin.
+fn lines_before(text: &[u8], at: usize) -> usize {
+    let mut begin = memchr::memrchr(b'\n', &text[..at]).map_or(0, |feed| feed + 1);
+    for _ in 0..CONTEXT {
+        begin = memchr::memrchr(b'\n', &text[..begin.saturating_sub(1)]).map_or(0, |feed| feed + 1);
+    }
+    begin
+}
+
+/// Where the lines of context after `at` end.
+fn lines_after(text: &[u8], at: usize) -> usize {
+    let mut end = at;
     // One line more than the context: the first may be only the end of a line.
     for _ in 0..=CONTEXT {
-        end = a[end..].iter().position(|byte| *byte == b'\n').map_or(a.len(), |at| end + at + 1);
+        end = memchr::memchr(b'\n', &text[end..]).map_or(text.len(), |feed| end + feed + 1);
     }
-    (begin, a.len() - end)
+    end
 }
 
 /// Compared at a time.
@@ -139,9 +147,11 @@ mod tests {
             let theirs = similar::TextDiff::from_lines(old.as_str(), new.as_str());
             let theirs = theirs.unified_diff().context_radius(CONTEXT).header("a/f", "b/f").to_string();
             assert_eq!(unified(Some(&old), Some(&new), "f", "f"), theirs);
-            for (start, end) in [(0, 7), (25_000, 0), (24_990, 20_000), (3, 3)] {
-                let known = Untouched { start, end };
-                assert_eq!(unified_within(Some(&old), Some(&new), "f", "f", known), theirs, "{known:?}");
+            let behind = "end\n".len() * 5000;
+            for (start, end) in [(0, 7), (25_000, 0), (24_990, 20_000), (3, 3), (25_000, behind)] {
+                let change = Splice { start, end, middle: new[start..new.len() - end].to_owned() };
+                assert_eq!(change.of(&old), new);
+                assert_eq!(of_splice(&old, &change, "f", "f"), theirs, "{start} {end}");
             }
         }
     }

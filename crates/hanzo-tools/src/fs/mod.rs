@@ -11,6 +11,7 @@ use crate::contract::{Call, ToolBuilder, UnifiedTool, place};
 use crate::host::Host;
 
 mod apply_patch;
+mod content;
 mod diff;
 mod diff_text;
 mod journal;

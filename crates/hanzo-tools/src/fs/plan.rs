@@ -10,8 +10,9 @@ use hanzo_sandbox::paths::{FileKind, PathError};
 use serde_json::json;
 
 use super::apply_patch::{ApplyPatchInput, ChangedFile, Happened, Wanted, WantedKind};
-use super::text::{self, Decoded};
-use super::transaction::{Content, Op};
+use super::content::Content;
+use super::text::{self, Decoded, TextForm};
+use super::transaction::Op;
 use super::{diff_text, read, shape};
 use crate::contract::{BaseHashes, Call, place};
 use crate::host::Host;
@@ -113,7 +114,7 @@ impl Stale {
             Err(_) => None,
         };
         let diff =
-            known.and_then(|old| match (text::decode(&old, None), text::decode(actual.bytes(), None)) {
+            known.and_then(|old| match (text::decode(&old, None), text::decode(&actual.bytes(), None)) {
                 (Decoded::Text(old, _), Decoded::Text(new, _)) => {
                     let mut diff = diff_text::unified(Some(&old), Some(&new), &name, &name);
                     if diff.len() > MAX_STALE_DIFF {
@@ -288,7 +289,8 @@ fn outcome(
     change: &Wanted,
     encoding: Option<&'static encoding_rs::Encoding>,
 ) -> Result<Outcome, ToolError> {
-    let Decoded::Text(old, form) = text::decode(existing.content.bytes(), encoding) else {
+    let bytes = existing.content.bytes();
+    let Decoded::Text(old, form) = text::decode(&bytes, encoding) else {
         return Err(ToolError::new(
             ErrorCode::Unsupported,
             format!("`{}` is not text in an encoding that can be told; give `encoding`", change.path),
@@ -296,11 +298,11 @@ fn outcome(
     };
     let misfit = |error: PatchError| error.into_tool_error(Some(&change.path));
     let name = &existing.name;
-    let (new, untouched) = match &change.kind {
+    let splice = match &change.kind {
         WantedKind::Edits(edits) => patch::replace(&old, edits).map_err(misfit)?,
         WantedKind::Patch(ChangeKind::Update { hunks }) => patch::apply(&old, hunks).map_err(misfit)?,
         WantedKind::Patch(ChangeKind::Delete { hunks }) => {
-            if !hunks.is_empty() && !patch::apply(&old, hunks).map_err(misfit)?.0.is_empty() {
+            if !hunks.is_empty() && !patch::apply(&old, hunks).map_err(misfit)?.of(&old).is_empty() {
                 let what = "the patch removes the file, but not all that is in it".into();
                 return Err(misfit(PatchError::NotFound { what }));
             }
@@ -314,18 +316,24 @@ fn outcome(
         None => None,
     };
     let new_name = target.as_ref().map_or_else(|| name.clone(), |target| super::diff_name(host, target));
-    if old == new && target.is_none() {
+    let is_same = splice.replaced(&old) == splice.middle;
+    if is_same && target.is_none() {
         return Err(ToolError::new(
             ErrorCode::InvalidArguments,
             format!("the patch changes nothing in `{name}`"),
         ));
     }
-    let diff = if old == new {
+    let diff = if is_same {
         format!("rename from {name}\nrename to {new_name}\n")
     } else {
-        diff_text::unified_within(Some(&old), Some(&new), name, &new_name, untouched)
+        diff_text::of_splice(&old, &splice, name, &new_name)
     };
-    let new = Content::new(text::encode(new, form)?);
+    let new = if form == TextForm::PLAIN {
+        // The text is the bytes.
+        Content::spliced(&existing.content, splice)
+    } else {
+        Content::new(text::encode(&splice.of(&old), form)?)
+    };
     Ok(Outcome { new: Some(new), target, diff })
 }
 

@@ -1,5 +1,6 @@
 //! `fs.read`.
 
+use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use hanzo_protocol::item::Taint;
 use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_protocol::primitives::{ContentHash, FileUri, PageCursor, Position, Range};
 use hanzo_protocol::tool::{Effect, ToolCaller};
+use hanzo_sandbox::memory;
 use hanzo_sandbox::paths::PathError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::content::LARGE;
 use super::large;
 use super::text::{self, Decoded};
 use crate::contract::place;
@@ -219,7 +222,7 @@ async fn kept(call: &Call<'_>, hash: &str) -> Result<Loaded, ToolError> {
 /// A file that was opened, and read as well where that takes no time.
 enum Opened {
     Whole(Loaded),
-    Rest(std::fs::File, There),
+    Rest(File, There),
 }
 
 /// Which lines a call asks for.
@@ -244,7 +247,7 @@ impl There {
     }
 }
 
-fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(std::fs::File, There), ToolError> {
+fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(File, There), ToolError> {
     let fail = |error: PathError| place::failure(&error);
     let opened = host.workspace.open_read_known(path);
     if opened.is_err() && caller == ToolCaller::Remote {
@@ -265,7 +268,7 @@ struct LargePart {
 }
 
 fn read_large(
-    file: &mut std::fs::File,
+    file: &mut File,
     path: &Path,
     there: &There,
     wanted: Wanted,
@@ -348,7 +351,7 @@ fn backwards() -> ToolError {
 }
 
 /// Reads an open file that was small a moment ago. One byte more than it had is asked for: getting less than one asked for is its end.
-fn read_small(file: &mut std::fs::File, path: &Path, size: u64) -> Result<Vec<u8>, ToolError> {
+fn read_small(file: &mut File, path: &Path, size: u64) -> Result<Vec<u8>, ToolError> {
     let size = usize::try_from(size).unwrap_or(0);
     let mut bytes = Vec::with_capacity(size + 1);
     match rustix::io::read(&*file, rustix::buffer::spare_capacity(&mut bytes)) {
@@ -361,7 +364,7 @@ fn read_small(file: &mut std::fs::File, path: &Path, size: u64) -> Result<Vec<u8
 }
 
 /// Reads an open file to its end, if that is not too far.
-pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>, ToolError> {
+pub(super) fn read_all(file: &mut File, path: &Path) -> Result<Vec<u8>, ToolError> {
     let io = |fault: std::io::Error| {
         ToolError::new(ErrorCode::Io, format!("cannot read `{}`: {fault}", path.display()))
     };
@@ -372,6 +375,9 @@ pub(super) fn read_all(file: &mut std::fs::File, path: &Path) -> Result<Vec<u8>,
     // In one piece as far as the size goes, which for large files is much quicker than by and by.
     let size = usize::try_from(size).unwrap_or(0);
     let mut bytes = Vec::with_capacity(size);
+    if size >= LARGE {
+        memory::fill_soon(&mut bytes);
+    }
     while bytes.len() < size {
         match rustix::io::read(&*file, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => break,

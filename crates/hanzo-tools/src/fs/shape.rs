@@ -12,8 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::content::Content;
 use super::list::EntryKind;
-use super::transaction::{self, Content, Lock, Op};
+use super::transaction::{self, Lock, Op};
 use super::{journal, read};
 use crate::contract::{Action, Answer, BaseHashes, Call, Cancelled, Target, place};
 use crate::host::Host;
@@ -97,7 +98,7 @@ impl Action for Write {
         let content = Content::new(input.content.into_bytes());
         let (real, content) =
             call.blocking(move |host, cancelled| write(host, &path, content, base_hashes, cancelled)).await?;
-        let (hash, content) = (content.hash().clone(), content.into_bytes());
+        let (hash, content) = (content.hash().clone(), content.to_shared());
         let size = content.len() as u64;
         call.host.ledger.saw(&real, &hash);
         call.host.ledger.keep_read(&call.host.blobs, &hash, content);

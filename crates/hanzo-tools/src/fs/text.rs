@@ -90,10 +90,7 @@ fn looks_like_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Text as the bytes of a file; an error when the encoding has no way to write it.
-pub(crate) fn encode(text: String, form: TextForm) -> Result<Vec<u8>, ToolError> {
-    if form == TextForm::PLAIN {
-        return Ok(text.into_bytes());
-    }
+pub(crate) fn encode(text: &str, form: TextForm) -> Result<Vec<u8>, ToolError> {
     let mut bytes = match form.mark {
         ByteOrderMark::Absent => Vec::new(),
         ByteOrderMark::Present => match form.encoding {
@@ -102,7 +99,7 @@ pub(crate) fn encode(text: String, form: TextForm) -> Result<Vec<u8>, ToolError>
             _ => vec![0xEF, 0xBB, 0xBF],
         },
     };
-    let body = encode_body(&text, form.encoding).ok_or_else(|| {
+    let body = encode_body(text, form.encoding).ok_or_else(|| {
         ToolError::new(
             ErrorCode::InvalidArguments,
             format!("the new text has characters that `{}` cannot write", form.label()),

@@ -13,15 +13,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hanzo_protocol::envelope::{ErrorCode, ToolError};
-use hanzo_protocol::primitives::ContentHash;
 use hanzo_sandbox::paths::{Overwrite, PathError, Staged, Workspace, WriteMode};
 
+use super::content::{Content, LARGE};
 use super::journal::{Journal, JournalOp, OpKind, Phase};
 use crate::contract::{Cancelled, place};
 use crate::host::Host;
@@ -44,60 +43,8 @@ pub(crate) enum Op {
     Delete { path: PathBuf, old: Content },
 }
 
-/// The bytes of a file, hashed no more than once.
-#[derive(Debug, Clone)]
-pub(crate) struct Content {
-    bytes: Arc<Vec<u8>>,
-    hash: Arc<OnceLock<ContentHash>>,
-}
-
 /// This many large files are held open until nobody waits for them.
 const MAX_OPEN: usize = 16;
-/// From this many bytes on, hashing takes longer than starting a thread for it by far.
-const LARGE: usize = 1 << 20;
-
-impl Content {
-    /// Large content is hashed in a thread of its own from now on: the hash is wanted later.
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        let content = Self { bytes: Arc::new(bytes), hash: Arc::default() };
-        if content.bytes.len() >= LARGE {
-            let ahead = content.clone();
-            // Without a thread it is hashed where it is wanted.
-            let _ = std::thread::Builder::new().spawn(move || drop(ahead.hash().clone()));
-        }
-        content
-    }
-
-    /// With the hash that is known already.
-    pub(crate) fn hashed(bytes: Vec<u8>, hash: ContentHash) -> Self {
-        Self { bytes: Arc::new(bytes), hash: Arc::new(hash.into()) }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn into_bytes(self) -> Arc<Vec<u8>> {
-        self.bytes
-    }
-
-    /// Waits for it where it is being worked out.
-    pub(crate) fn hash(&self) -> &ContentHash {
-        self.hash.get_or_init(|| ContentHash::of(&self.bytes))
-    }
-}
-
-/// Does both, at once when they are about many bytes.
-fn beside<A: Send, B>(size: usize, other: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    if size < LARGE {
-        return (other(), here());
-    }
-    std::thread::scope(|scope| {
-        let other = scope.spawn(other);
-        let here = here();
-        (other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), here)
-    })
-}
 
 impl Op {
     pub(super) fn old(&self) -> Option<&Content> {
@@ -259,12 +206,7 @@ impl<'a> Ready<'a> {
             }
         }
         if failure.is_none() {
-            // The directories are flushed beside it: if somebody did interfere, that is put back like everything else.
-            let size = ops.iter().filter_map(Op::old).map(|old| old.bytes.len()).sum();
-            let staged = &self.staged;
-            let ((), compared) =
-                beside(size, || flush(staged, ops), || find_interference(workspace, &applied, staged, ops));
-            match compared {
+            match find_interference(workspace, &applied, &self.staged, ops) {
                 Ok(large) => came_out = large,
                 Err(interference) => failure = Some(interference),
             }
@@ -277,6 +219,7 @@ impl<'a> Ready<'a> {
             }
             return Err(error);
         }
+        flush(&self.staged, ops);
         for done in &applied {
             if let Applied::Trashed { trash, .. } = done {
                 // What is left of it is swept with the journal's directories.
@@ -355,7 +298,7 @@ fn stage_all(
         cancelled.check()?;
         match op {
             Op::Replace { path, new, .. } | Op::Create { path, new, .. } => {
-                let staged = workspace.stage(path, new.bytes());
+                let staged = workspace.stage_pieces(path, &new.pieces());
                 staged.map(Some).map_err(|error| place::failure(&error))
             }
             Op::Delete { .. } => Ok(None),
@@ -431,8 +374,8 @@ fn find_interference(
             _ => continue,
         };
         let Some(old) = op.old() else { continue };
-        let file = holds(workspace, &out, old.bytes()).ok_or_else(|| interfered(op.path()))?;
-        if old.bytes.len() >= LARGE && large.len() < MAX_OPEN {
+        let file = holds(workspace, &out, &old.bytes()).ok_or_else(|| interfered(op.path()))?;
+        if old.len() >= LARGE && large.len() < MAX_OPEN {
             large.push(file);
         }
     }
@@ -450,29 +393,21 @@ fn interfered(path: &Path) -> ToolError {
     .with_details(serde_json::json!({ "uri": place::uri(path) }))
 }
 
-/// The file, if it has exactly this content. The halves of a large one are looked at side by side.
+/// The file, if it has exactly this content.
 fn holds(workspace: &Workspace, path: &Path, content: &[u8]) -> Option<File> {
-    let file = workspace.open_read(path).ok()?;
+    let mut file = workspace.open_read(path).ok()?;
     if file.metadata().is_ok_and(|meta| meta.len() != content.len() as u64) {
         return None;
     }
-    let (first, second) = content.split_at(content.len() / 2);
-    let middle = first.len() as u64;
-    let (is_same, so_far) =
-        beside(content.len(), || holds_at(&file, middle, second), || holds_at(&file, 0, first));
-    let ends = || matches!(file.read_at(&mut [0], content.len() as u64), Ok(0));
-    (is_same && so_far && ends()).then_some(file)
-}
-
-fn holds_at(file: &File, at: u64, content: &[u8]) -> bool {
     let mut buffer = vec![0; content.len().min(64 << 10)];
-    let mut at = at;
-    content.chunks(64 << 10).all(|piece| {
+    for piece in content.chunks(64 << 10) {
         let read = &mut buffer[..piece.len()];
-        let is_read = file.read_exact_at(read, at).is_ok();
-        at += piece.len() as u64;
-        is_read && read == piece
-    })
+        file.read_exact(read).ok()?;
+        if read != piece {
+            return None;
+        }
+    }
+    matches!(file.read(&mut [0]), Ok(0)).then_some(file)
 }
 
 fn make_executable(workspace: &Workspace, path: &Path) -> Result<(), ToolError> {

@@ -10,7 +10,7 @@ use hanzo_protocol::primitives::Position;
 use memchr::memmem;
 
 use super::edits::MAX_CANDIDATES;
-use super::{Hunk, Line, PatchError, Tag, Untouched};
+use super::{Hunk, Line, PatchError, Splice, Tag};
 
 /// How the patch writes line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ struct Applier<'a> {
     counted: Cell<(usize, usize)>,
 }
 
-/// The text with the hunks applied, and what they left alone.
-pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<(String, Untouched), PatchError> {
+/// What the hunks make of the text.
+pub(crate) fn apply(text: &str, hunks: &[Hunk]) -> Result<Splice, PatchError> {
     let all = || hunks.iter().flat_map(|hunk| &hunk.lines);
     let returns =
         if all().any(|line| line.text.ends_with('\r')) { Returns::Exact } else { Returns::FromFile };
@@ -308,18 +308,18 @@ impl<'a> Applier<'a> {
         PatchError::NotFound { what }
     }
 
-    fn write(&self, placed: &[(Stretch, &Hunk)]) -> (String, Untouched) {
+    fn write(&self, placed: &[(Stretch, &Hunk)]) -> Splice {
         let all = self.text.len();
         let crlf = self.returns == Returns::FromFile && self.has_return_near(all);
-        let more: usize =
-            placed.iter().flat_map(|(_, hunk)| &hunk.lines).map(|line| line.text.len() + 2).sum();
+        let start = placed.first().map_or(all, |(at, _)| at.begin);
+        let was_open = !self.text.is_empty() && !self.text.ends_with('\n');
         let mut out = Output {
-            text: String::with_capacity(all + more),
-            open_end: false,
+            text: String::new(),
+            // Only at the very end is there no line's beginning.
+            open_end: start == all && was_open,
             line_break: if crlf { "\r\n" } else { "\n" },
         };
-        let mut next = 0;
-        let was_open = !self.text.is_empty() && !self.text.ends_with('\n');
+        let mut next = start;
         for (at, hunk) in placed {
             out.push(&self.text[next..at.begin]);
             next = at.begin;
@@ -349,9 +349,10 @@ impl<'a> Applier<'a> {
                 }
             }
         }
-        out.push(&self.text[next..]);
-        let start = placed.first().map_or(all, |(at, _)| at.begin);
-        (out.text, Untouched { start, end: all - next.max(start) })
+        if next < all {
+            out.close();
+        }
+        Splice { start, end: all - next, middle: out.text }
     }
 
     /// Whether the lines around `at` end with a carriage return.

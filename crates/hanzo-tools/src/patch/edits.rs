@@ -6,7 +6,7 @@ use hanzo_protocol::primitives::Position;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{PatchError, Untouched};
+use super::{PatchError, Splice};
 
 /// How many places of an ambiguous text are shown.
 pub(super) const MAX_CANDIDATES: usize = 10;
@@ -26,25 +26,32 @@ pub(crate) struct Edit {
     pub(crate) all: bool,
 }
 
-/// Applies replacements one after the other; the text, and what they left alone.
-pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<(String, Untouched), PatchError> {
-    let mut untouched = Untouched { start: text.len(), end: text.len() };
-    let mut text = Cow::Borrowed(text);
+/// What replacements make of the text, one after the other.
+pub(crate) fn replace(text: &str, edits: &[Edit]) -> Result<Splice, PatchError> {
+    let mut all = Splice { start: text.len(), end: 0, middle: String::new() };
+    let mut before = Cow::Borrowed(text);
     for (index, edit) in edits.iter().enumerate() {
-        let (next, by_this) = replace_one(&text, edit, index, edits.len())?;
-        text = Cow::Owned(next);
-        untouched =
-            Untouched { start: untouched.start.min(by_this.start), end: untouched.end.min(by_this.end) };
+        let this = replace_one(&before, edit, index, edits.len())?;
+        all = if index == 0 { this } else { this.after(&all, &before) };
+        if index + 1 < edits.len() {
+            before = Cow::Owned(all.of(text));
+        }
     }
-    Ok((text.into_owned(), untouched))
+    Ok(all)
 }
 
-fn replace_one(
-    text: &str,
-    edit: &Edit,
-    index: usize,
-    count: usize,
-) -> Result<(String, Untouched), PatchError> {
+impl Splice {
+    /// This change of `between`, which `first` has made, and `first` as one.
+    fn after(self, first: &Self, between: &str) -> Self {
+        let (start, end) = (self.start.min(first.start), self.end.min(first.end));
+        let kept = between.len() - self.end;
+        let middle =
+            [&between[start..self.start], &self.middle, &between[kept..between.len() - end]].concat();
+        Self { start, end, middle }
+    }
+}
+
+fn replace_one(text: &str, edit: &Edit, index: usize, count: usize) -> Result<Splice, PatchError> {
     let which = if count == 1 { String::new() } else { format!(" (edit {index} of {count}, from 0)") };
     if edit.old_text.is_empty() {
         return Err(PatchError::NotFound {
@@ -64,13 +71,10 @@ fn replace_one(
     let places: Vec<usize> = overlapping(text, &old);
     match places.as_slice() {
         [] => Err(PatchError::NotFound { what: format!("`old_text` is not there{which}") }),
-        [at] => {
-            let rest = &text[at + old.len()..];
-            Ok(([&text[..*at], &new, rest].concat(), Untouched { start: *at, end: rest.len() }))
-        }
+        [at] => Ok(Splice { start: *at, end: text.len() - at - old.len(), middle: new }),
         [first, ..] if edit.all => {
             // What is behind the last place is not looked for: of places that overlap not every one is replaced.
-            Ok((text.replace(&old, &new), Untouched { start: *first, end: 0 }))
+            Ok(Splice { start: *first, end: 0, middle: text[*first..].replace(&old, &new) })
         }
         _ => Err(PatchError::Ambiguous {
             what: format!("`old_text` is there {} times{which}", places.len()),
@@ -115,4 +119,29 @@ fn position(text: &str, at: usize) -> Position {
     let col = before.rsplit('\n').next().unwrap_or_default().chars().count();
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
     Position { line: number(line), col: number(col) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn several_replacements_are_one_change(
+            text in "[ab\n]{0,24}",
+            edits in prop::collection::vec(("[ab\n]{1,3}", "[abc\n]{0,4}", any::<bool>()), 1..4),
+        ) {
+            let edits: Vec<Edit> = edits
+                .into_iter()
+                .map(|(old_text, new_text, all)| Edit { old_text, new_text, all })
+                .collect();
+            if let Ok(change) = replace(&text, &edits) {
+                let after = edits.iter().fold(text.clone(), |text, edit| text.replace(&edit.old_text, &edit.new_text));
+                prop_assert!(change.start + change.end <= text.len());
+                prop_assert_eq!(change.of(&text), after);
+            }
+        }
+    }
 }

@@ -37,13 +37,27 @@ pub(crate) enum ChangeKind {
     Update { hunks: Vec<Hunk> },
 }
 
-/// How much of a text a change is known to have left alone, in bytes; it may be more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Untouched {
-    /// At its start.
+/// What a change makes of a text: both ends stay, and something else is in between. A large text is not copied for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Splice {
+    /// How many bytes stay at the start; it may be more.
     pub(crate) start: usize,
-    /// At its end.
+    /// How many bytes stay at the end.
     pub(crate) end: usize,
+    /// What is in between afterwards.
+    pub(crate) middle: String,
+}
+
+impl Splice {
+    /// What is in between in `text`, before the change.
+    pub(crate) fn replaced<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.start..text.len() - self.end]
+    }
+
+    /// `text` after the change.
+    pub(crate) fn of(&self, text: &str) -> String {
+        [&text[..self.start], &self.middle, &text[text.len() - self.end..]].concat()
+    }
 }
 
 /// The permissions of a new file.

@@ -84,6 +84,23 @@ fn a_large_file_is_edited_as_a_small_one_is() {
         assert_eq!((&error["code"], &error["details"]["expected"]), (&json!("CONFLICT"), &stale), "{old}");
     }
     assert!(fs::read(&path).unwrap() == after.as_bytes(), "a stale hash is seen before anything is replaced");
+
+    // Several edits, one of which is about what another has made, and bytes that are not the text.
+    for mark in ["", "\u{feff}"] {
+        stage.write("a.txt", format!("{mark}{body}one\nold\n{body}"));
+        let data = stage.ok(json!({
+            "action": "apply_patch", "path": "a.txt", "base_hash": stage.hash("a.txt"), "edits": [
+                {"old_text": "old", "new_text": "new"},
+                {"old_text": "one", "new_text": "1"},
+                {"old_text": "new\n", "new_text": "newer\nby a line\n"},
+            ],
+        }));
+        let after = format!("{mark}{body}1\nnewer\nby a line\n{body}");
+        assert!(fs::read(&path).unwrap() == after.as_bytes(), "{mark:?}");
+        assert_eq!(data["files"][0]["hash"].as_str().unwrap(), stage.hash("a.txt"));
+        let diff = data["diff"].as_str().unwrap();
+        assert!(diff.contains("-one\n-old\n+1\n+newer\n+by a line\n"), "{diff}");
+    }
     assert_no_leftovers(&stage);
 }
 

@@ -3,36 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 
-use hanzo_protocol::BoxFuture;
-use hanzo_protocol::blob::{BlobError, BlobStore};
-use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
 use hanzo_sandbox::SandboxConfig;
+use hanzo_testkit::Nothing;
 
 use super::*;
 use crate::fs::journal::recover;
 use crate::host::ToolOptions;
-
-struct Nothing;
-
-impl BlobStore for Nothing {
-    fn put<'a>(&'a self, content: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
-        Box::pin(async move { Ok(ContentHash::of(content)) })
-    }
-
-    fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
-impl Spawner for Nothing {
-    fn confinement(&self) -> Confinement {
-        Confinement { level: "path-check".into(), writable: Vec::new(), network: false, tmp: None }
-    }
-
-    fn spawn(&self, _: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        Box::pin(async { Err(SpawnError::Confinement("not here".into())) })
-    }
-}
 
 struct Stage {
     _dir: tempfile::TempDir,
@@ -160,6 +136,31 @@ fn a_file_that_changed_after_it_was_read_stops_all_of_them() {
     let before = stage.state();
     assert_eq!(stage.run(&ops, Crash::Never).unwrap_err().code, ErrorCode::AlreadyExists);
     assert_eq!(stage.state(), before);
+}
+
+#[test]
+fn every_byte_of_a_large_file_that_came_out_is_looked_at() {
+    let stage = Stage::new();
+    let path = stage.root.join("a");
+    let old = vec![b'x'; 3 * LARGE + 5];
+    let with = |at: usize| {
+        let mut bytes = old.clone();
+        bytes[at] = b'y';
+        bytes
+    };
+    let longer = [old.as_slice(), b"x"].concat();
+    let theirs = [with(0), with(LARGE), with(old.len() - 1), old[..LARGE].to_vec(), longer];
+    for theirs in theirs {
+        fs::write(&path, &theirs).unwrap();
+        let one = [Op::Replace { path: path.clone(), old: Content::new(old.clone()), new: content("new") }];
+        let error = stage.run(&one, Crash::Never).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+        assert!(fs::read(&path).unwrap() == theirs, "what they wrote is there");
+    }
+    fs::write(&path, &old).unwrap();
+    let one = [Op::Replace { path: path.clone(), old: Content::new(old.clone()), new: content("new") }];
+    stage.run(&one, Crash::Never).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new");
 }
 
 #[test]
