@@ -38,34 +38,14 @@ pub fn compare(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Measured>
             }
         }
     }
-    medians(candidates, samples)
-}
-
-/// Runs every candidate `calls` times per round, one call after the other, `rounds` times after one unmeasured round. For what is made
-/// to be called again and again: in [`compare`] everything is cold each time, because the others came in between.
-pub fn compare_in_blocks(rounds: usize, calls: usize, candidates: &mut [Candidate<'_>]) -> Vec<Measured> {
-    let mut samples = vec![Vec::with_capacity(rounds * calls); candidates.len()];
-    for round in 0..=rounds {
-        for (candidate, samples) in candidates.iter_mut().zip(&mut samples) {
-            for _ in 0..calls {
-                let start = Instant::now();
-                std::hint::black_box((candidate.work)());
-                let elapsed = start.elapsed();
-                if round > 0 {
-                    samples.push(elapsed);
-                }
-            }
-        }
-    }
-    medians(candidates, samples)
-}
-
-fn medians(candidates: &[Candidate<'_>], samples: Vec<Vec<Duration>>) -> Vec<Measured> {
-    let measured = candidates.iter().zip(samples).map(|(candidate, mut samples)| {
-        samples.sort_unstable();
-        Measured { label: candidate.label.clone(), median: samples[samples.len() / 2] }
-    });
-    measured.collect()
+    candidates
+        .iter()
+        .zip(samples)
+        .map(|(candidate, mut samples)| {
+            samples.sort_unstable();
+            Measured { label: candidate.label.clone(), median: samples[samples.len() / 2] }
+        })
+        .collect()
 }
 
 /// Prints a Markdown table: time per call, throughput where `bytes` is known, and how much faster the first row is.
