@@ -90,7 +90,8 @@ fn main() -> ExitCode {
     // A client that reads one file after the other, and one that does so once in a while: there everything has gone cold in between.
     let seldom = compare(2000, &mut candidates);
     drop(candidates);
-    let mut reads: Vec<Read<'_>> = vec![("`hanzo-mcp serve`", &mut || server.call(&request(1)))];
+    let mut here = || server.call(&request(1));
+    let mut reads: Vec<Read<'_>> = vec![("`hanzo-mcp serve`", &mut here)];
     let mut there = peer.as_mut().map(|peer| || peer.call(&theirs));
     if let Some(there) = &mut there {
         reads.push(("`server-filesystem` on Node", there));

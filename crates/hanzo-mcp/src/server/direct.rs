@@ -20,8 +20,8 @@ pub type Answer = Result<CallToolResult, ErrorData>;
 /// A server that can answer calls without the SDK's help.
 pub trait Direct {
     /// Begins a call, unless there is something about it that only the SDK knows; then it is given back.
-    fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, PlainCall> {
-        Err(call)
+    fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, Box<PlainCall>> {
+        Err(Box::new(call))
     }
 }
 

@@ -181,11 +181,11 @@ impl Server {
 /// A call goes the short way when an earlier one of the connection has shown that the client cannot be asked anything: nothing but the
 /// engine is needed then.
 impl Direct for Server {
-    fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, PlainCall> {
+    fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, Box<PlainCall>> {
         let params = &call.params;
         let is_ours = !params.name.starts_with(AGENT_PREFIX) && !self.lent.has(&params.name);
         let Some(thread) = self.own.unasked().filter(|_| is_ours && params.meta.is_none()) else {
-            return Err(call);
+            return Err(Box::new(call));
         };
         let arguments = call.params.arguments.unwrap_or_default().into();
         let wanted = Wanted { tool: call.params.name, arguments, runs: Runs::Tool };

@@ -2,7 +2,7 @@
 //! and keeps what is wrong with them away from the protocol: a client may send anything at all and is answered.
 //!
 //! Requests wait when too many are under way; what answers or cancels one never waits behind them. Plain calls go the short way
-//! ([`direct`](super::direct)), everything else through the SDK.
+//! ([`direct`]), everything else through the SDK.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -415,7 +415,7 @@ impl<H: Direct, W: AsyncWrite + Unpin> Reader<H, W> {
                         None => Some(()),
                     };
                 }
-                Err(call) => call,
+                Err(call) => *call,
             }
         } else {
             call
