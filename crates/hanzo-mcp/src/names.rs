@@ -93,6 +93,12 @@ pub fn natural_name(server: &str, tool: &str) -> String {
     format!("{}_{:08x}", &full[..KEPT_BEFORE_HASH], u32::from_be_bytes([a, b, c, d]))
 }
 
+/// The name under which a method of a server other than `tools/call` passes the gate: `mcp__<server>__resources/read`. No tool can
+/// have it, because no tool's part has a `/`.
+pub(crate) fn method_name(server: &str, method: &str) -> String {
+    format!("{CANONICAL_PREFIX}{}__{method}", server_part(server))
+}
+
 /// The name by which seed 002 calls a tool: `mcp_<server>_<tool>`, lower case, no hyphens. Only ever an input: see
 /// [`NameMap::resolve`].
 pub fn format_mcp_tool_name(server: &str, tool: &str) -> String {

@@ -316,7 +316,8 @@ fn mcp(name: &str) -> Vec<Offer> {
     };
     // A name that can be cut in several ways does not say which server it is of.
     let [(server, tool)] = splits.as_slice() else { return Vec::new() };
-    if !plain(server) || !plain(tool) {
+    // Methods are the only names with a `/` in them: `resources/read`.
+    if !plain(server) || !tool.split('/').all(plain) {
         return Vec::new();
     }
     vec![

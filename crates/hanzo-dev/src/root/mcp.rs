@@ -17,14 +17,14 @@ use hanzo_engine::commands::{CommandKind, CommandSource, Descriptor, Origin};
 use hanzo_engine::parts::{McpControl, McpServerInfo, McpServerStatus, McpServers, Models, ToolChanges};
 use hanzo_engine::references::{Resource, ResourceName, ResourceReader};
 use hanzo_mcp::client::{
-    Manager, ManagerParts, Phase, Reachable, RemoteConfig, ResourceContent, ResourceInfo, SecretText,
-    ServerConfig, ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
+    Manager, ManagerParts, MethodCall, Phase, Reachable, RemoteConfig, ResourceContent, ResourceInfo,
+    SecretText, ServerConfig, ServerStatus, ServerTrust, StdioConfig, Switch, TransportConfig,
 };
 use hanzo_mcp::server::{Offered, OtherResource, Others};
 use hanzo_protocol::BoxFuture;
 use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::spawn::Spawner;
-use hanzo_protocol::tool::ToolSet;
+use hanzo_protocol::tool::{Tool as _, ToolSet};
 use hanzo_sandbox::jail::{EnvPolicy, JailSite};
 use tokio::sync::watch;
 
@@ -234,6 +234,9 @@ pub fn join(own: &ToolSet, manager: &Manager) -> ToolSet {
     for (alias, tool) in manager.aliases() {
         all.insert_unlisted(alias, tool);
     }
+    for method in manager.methods() {
+        all.insert_unlisted(&method.schema().name, method.clone());
+    }
     all
 }
 
@@ -336,26 +339,26 @@ impl ResourceReader for Resources {
     }
 }
 
-/// Resources of a workspace's servers for clients of ours. Which servers there are is looked up each time: the first client starts them.
-pub struct ServedResources {
+/// Resources and prompts of a workspace's servers for clients of ours. Which servers there are is looked up each time: the first client starts them.
+pub struct Served {
     servers: Arc<Servers>,
     workspace: PathBuf,
 }
 
-impl ServedResources {
+impl Served {
     /// Those of the servers of `workspace`.
     pub fn new(servers: Arc<Servers>, workspace: &Path) -> Self {
         Self { servers, workspace: workspace.to_owned() }
     }
 }
 
-impl fmt::Debug for ServedResources {
+impl fmt::Debug for Served {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServedResources").field("workspace", &self.workspace).finish_non_exhaustive()
+        f.debug_struct("Served").field("workspace", &self.workspace).finish_non_exhaustive()
     }
 }
 
-impl Others for ServedResources {
+impl Others for Served {
     fn resources(&self) -> Vec<OtherResource> {
         let Some(Resources(manager)) = self.servers.resources(&self.workspace) else { return Vec::new() };
         let of = |server: String| {
@@ -373,11 +376,12 @@ impl Others for ServedResources {
         manager.names().into_iter().flat_map(of).collect()
     }
 
-    fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<ResourceContent, String>> {
-        Box::pin(async move {
-            let Resources(manager) = self.servers.resources(&self.workspace).ok_or("no server runs")?;
-            manager.resource(server, uri).await.map_err(|error| error.to_string())
-        })
+    fn resource_call(&self, resource: &OtherResource) -> Option<MethodCall> {
+        self.servers.resources(&self.workspace)?.0.resource_call(&resource.server, &resource.uri)
+    }
+
+    fn prompt_call(&self, command: &str, typed: &str) -> Option<Result<MethodCall, String>> {
+        self.servers.resources(&self.workspace)?.0.prompt_call(command, typed)
     }
 }
 

@@ -143,7 +143,7 @@ impl Root {
     pub fn offer_servers(&self, options: &mut ServerOptions) {
         let servers = &self.factory.mcp;
         options.news = Some(servers.offered(&options.workspace));
-        options.others = Some(Arc::new(mcp::ServedResources::new(Arc::clone(servers), &options.workspace)));
+        options.others = Some(Arc::new(mcp::Served::new(Arc::clone(servers), &options.workspace)));
         self.factory.offers_servers.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 

@@ -21,6 +21,7 @@ mod killed;
 mod mcp;
 mod mcp_asks;
 mod mcp_http;
+mod mcp_others;
 mod mcp_server;
 #[cfg(target_os = "linux")]
 mod memory;

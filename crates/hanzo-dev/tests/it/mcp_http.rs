@@ -243,7 +243,7 @@ fn resources(client: &mut Client) -> Vec<Value> {
 fn a_client_hears_of_what_other_servers_offer_later_and_can_use_it() {
     let world = World::new();
     world.write("project/server.sh", GROWING);
-    world.user("[permissions]\nallow = [\"Mcp(s/grow)\", \"Mcp(s/new)\"]\n[mcp_servers.s]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n");
+    world.user("[permissions]\nallow = [\"Mcp(s/grow)\", \"Mcp(s/new)\", \"Mcp(s/resources/read)\"]\n[mcp_servers.s]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n");
     let mut client = Client::of(world.command(&["mcp", "--with-servers"]));
     let greeting = client.greet(&json!({}));
     assert_eq!(greeting["result"]["capabilities"]["prompts"]["listChanged"], true, "{greeting}");

@@ -101,15 +101,18 @@ fn summary(action: &str, target: &Target, edge: Edge) -> String {
         "fs.mv" => format!("Move {paths}"),
         "fs.cp" => format!("Copy {paths}"),
         "fs.mkdir" => format!("Make the directory {paths}"),
-        action => match (reach.effect, text(&["command", "cmd"]), text(&["url", "uri"])) {
-            (Effect::Execute, Some(command), _) => format!("Run `{command}`"),
-            (Effect::Network, _, Some(url)) => format!("Reach {url}"),
-            _ => match mcp_name(action) {
-                Some((server, tool)) => {
-                    format!("Call `{tool}` of the MCP server `{server}` with {}", preview(arguments))
+        action => match (mcp_name(action), reach.effect, text(&["command", "cmd"]), text(&["url", "uri"])) {
+            // Before what it is called with: which server hears of it is what matters.
+            (Some((server, tool)), _, _, uri) => match (tool.as_str(), uri) {
+                ("resources/read", Some(uri)) => format!("Read `{uri}` of the MCP server `{server}`"),
+                ("prompts/get", _) => {
+                    format!("Get a prompt of the MCP server `{server}`: {}", preview(arguments))
                 }
-                None => format!("Call `{}` with {}", plain_text(action, 200), preview(arguments)),
+                _ => format!("Call `{tool}` of the MCP server `{server}` with {}", preview(arguments)),
             },
+            (None, Effect::Execute, Some(command), _) => format!("Run `{command}`"),
+            (None, Effect::Network, _, Some(url)) => format!("Reach {url}"),
+            _ => format!("Call `{}` with {}", plain_text(action, 200), preview(arguments)),
         },
     };
     let where_to = match edge {

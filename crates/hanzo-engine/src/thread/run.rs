@@ -8,6 +8,7 @@ use hanzo_protocol::event::EventContent;
 use hanzo_protocol::ids::TurnId;
 use hanzo_protocol::item::{ItemContent, NoticeLevel, Taint, TurnEnd, TurnSummary};
 use hanzo_protocol::message::ApiError;
+use hanzo_protocol::tool::ToolCaller;
 use hanzo_protocol::usage::Cost;
 use hanzo_store::{StoreError, ThreadChange};
 use jiff::Zoned;
@@ -17,7 +18,7 @@ use super::prefix::{LastRequest, Prefix, Sent};
 use super::state::{Failure, Input, Thread, Turn};
 use super::step::End;
 use crate::prompt::{Environment, Network, environment_fragment};
-use crate::references::{self, Sources};
+use crate::references::{self, Resolved, Sources};
 use crate::turn::drive;
 
 /// The longest title made of what the user said.
@@ -151,14 +152,19 @@ impl Thread {
         Ok(())
     }
 
-    /// Adds what the user says, with what it refers to.
+    /// Adds what the user says, with what it refers to. What an agent or somebody from elsewhere writes refers to nothing: references
+    /// are read past the gate, which only the user at this machine may.
     pub(super) async fn say(&mut self, input: Input) -> Result<(), Failure> {
-        let sources = Sources {
-            workspace: self.parts.workspace.clone(),
-            home: self.parts.places.home.clone(),
-            resources: self.parts.resources.clone(),
+        let resolved = if self.summary.parent.is_none() && self.caller == ToolCaller::Local {
+            let sources = Sources {
+                workspace: self.parts.workspace.clone(),
+                home: self.parts.places.home.clone(),
+                resources: self.parts.resources.clone(),
+            };
+            references::resolve(&input.text, &sources).await
+        } else {
+            Resolved { text: input.text.clone(), ..Resolved::default() }
         };
-        let resolved = references::resolve(&input.text, &sources).await;
         for notice in resolved.notices {
             self.journal.notice(notice.level, notice.text);
         }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use hanzo_protocol::primitives::FileUri;
 use hanzo_protocol::spawn::Spawner;
-use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
-use serde_json::{Value, json};
+use hanzo_protocol::tool::Tool as _;
+use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -16,10 +16,11 @@ use tokio_util::task::TaskTracker;
 use super::approvals::Approvals;
 use super::cache::ListCache;
 use super::config::{ServerConfig, Switch};
-use super::exchange::{Ask, Asking};
+use super::exchange::Asking;
 use super::fault::McpError;
 use super::host::{Elicitor, LogSink, Sampler};
 use super::listing::Listing;
+use super::method::{Method, MethodCall, ServerMethod};
 use super::prompts::{PromptCommand, arguments};
 use super::result::{self, ResourceContent};
 use super::server::{Phase, Server, ServerStatus};
@@ -135,6 +136,7 @@ impl Shared {
 pub struct Manager {
     shared: Arc<Shared>,
     servers: Vec<Arc<Server>>,
+    methods: Vec<Arc<ServerMethod>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     _stop: DropGuard,
@@ -200,7 +202,8 @@ impl Manager {
             }
         }
         let stop = CancellationToken::new();
-        Self { shared, servers, tasks: TaskTracker::new(), _stop: stop.clone().drop_guard(), stop }
+        let methods = ServerMethod::of_all(&servers);
+        Self { shared, servers, methods, tasks: TaskTracker::new(), _stop: stop.clone().drop_guard(), stop }
     }
 
     /// A number that grows when other tools are offered than before. Looked at between turns.
@@ -304,23 +307,41 @@ impl Manager {
         let found = self.prompts().into_iter().find(|prompt| prompt.command == command);
         let found =
             found.ok_or_else(|| McpError::Unknown(format!("no MCP server has the prompt `{command}`")))?;
-        let server = self.server(&found.server)?;
-        let protocol = |reason| McpError::Protocol { server: found.server.clone(), reason };
         let arguments = arguments(&found.prompt, typed).map_err(McpError::Unknown)?;
-        let mut params = GetPromptRequestParams::new(found.prompt.name.clone());
-        if !arguments.is_empty() {
-            params = params.with_arguments(arguments);
-        }
-        let answer = server.ask(Ask::Prompt(params), &Asking::default()).await?;
-        result::prompt(&answer).map_err(protocol)
+        self.server(&found.server)?.prompt(&found.prompt.name, arguments, &Asking::default()).await
+    }
+
+    /// Reading resources and getting prompts as calls, for those who have to pass the gate: of all servers.
+    pub fn methods(&self) -> &[Arc<ServerMethod>] {
+        &self.methods
+    }
+
+    /// The call that gets a prompt, by the name of its command; `None` when no server has it. The error says what is wrong with
+    /// what was typed.
+    pub fn prompt_call(&self, command: &str, typed: &str) -> Option<Result<MethodCall, String>> {
+        let found = self.prompts().into_iter().find(|prompt| prompt.command == command)?;
+        let tool = self.method(&found.server, Method::GetPrompt)?;
+        let call = |arguments: Map<String, Value>| MethodCall {
+            tool,
+            arguments: json!({"name": found.prompt.name, "arguments": arguments}),
+        };
+        Some(arguments(&found.prompt, typed).map(call))
+    }
+
+    /// The call that reads a resource of a server.
+    pub fn resource_call(&self, server: &str, uri: &str) -> Option<MethodCall> {
+        let tool = self.method(server, Method::ReadResource)?;
+        Some(MethodCall { tool, arguments: json!({ "uri": uri }) })
+    }
+
+    fn method(&self, server: &str, method: Method) -> Option<String> {
+        let found = self.methods.iter().find(|tool| tool.is(server, method))?;
+        Some(found.schema().name.clone())
     }
 
     /// Reads a resource.
     pub async fn resource(&self, server: &str, uri: &str) -> Result<ResourceContent, McpError> {
-        let found = self.server(server)?;
-        let answer =
-            found.ask(Ask::Resource(ReadResourceRequestParams::new(uri)), &Asking::default()).await?;
-        result::resource(&answer).map_err(|reason| McpError::Protocol { server: server.to_owned(), reason })
+        self.server(server)?.resource(uri, &Asking::default()).await
     }
 
     /// The lists of a server, once they are known.

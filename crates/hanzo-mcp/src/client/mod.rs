@@ -18,6 +18,7 @@ pub mod hip10;
 pub mod host;
 mod listing;
 mod manager;
+mod method;
 mod prompts;
 mod result;
 pub mod schema;
@@ -32,6 +33,7 @@ pub use config::{
 pub use fault::McpError;
 pub use listing::{Listing, PromptArgument, PromptInfo, RawTool, ResourceInfo};
 pub use manager::{Manager, ManagerParts};
+pub use method::{MethodCall, ServerMethod};
 pub use prompts::PromptCommand;
 pub use result::ResourceContent;
 pub use server::{Phase, ServerStatus};

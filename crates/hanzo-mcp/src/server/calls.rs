@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::connection::{Happening, Happenings, Runs, Thread, unexpected};
 use super::consent::{Asked, Asking, result_of};
 use super::listing::result;
+use crate::client::MethodCall;
 
 /// How many calls wait for a client's second request, and for how long.
 const MOST_PARKED: usize = 64;
@@ -37,6 +38,44 @@ pub(super) struct Wanted {
     pub(super) tool: String,
     pub(super) arguments: Value,
     pub(super) runs: Runs,
+}
+
+impl Wanted {
+    /// A call of a method of another server.
+    pub(super) fn method(MethodCall { tool, arguments }: MethodCall) -> Self {
+        Self { tool, arguments, runs: Runs::Tool }
+    }
+}
+
+/// How far a call came.
+pub(super) enum Driven {
+    /// To its end.
+    Done(ToolResult),
+    /// To a question, which the client answers with another request.
+    Asked(InputRequiredResult),
+}
+
+impl Driven {
+    /// The answer to a `tools/call`.
+    pub(super) fn into_response(self) -> Result<CallToolResponse, ErrorData> {
+        match self {
+            Self::Done(done) => result(done).map(Into::into),
+            Self::Asked(asked) => Ok(asked.into()),
+        }
+    }
+}
+
+/// What a client says when it goes on with a request that ended with a question.
+pub(super) struct Again {
+    pub(super) key: String,
+    pub(super) responses: Option<InputResponses>,
+}
+
+impl Again {
+    /// From the two fields of a request's parameters.
+    pub(super) fn of(key: Option<String>, responses: Option<InputResponses>) -> Option<Self> {
+        key.map(|key| Self { key, responses })
+    }
 }
 
 /// A call under way.
@@ -91,7 +130,7 @@ pub(super) async fn call(
     parked: &Parked,
     wanted: Wanted,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, ErrorData> {
+) -> Result<Driven, ErrorData> {
     let asking = Asking::of(context);
     let watched = asking != Asking::No || context.meta.get_progress_token().is_some();
     let item = watched.then(ItemId::new);
@@ -105,17 +144,16 @@ pub(super) async fn call(
 
 /// Goes on with a call whose client was asked something and answers.
 pub(super) async fn go_on(
-    key: &str,
-    responses: Option<&InputResponses>,
+    again: &Again,
     engine: &Arc<dyn EngineClient>,
     parked: &Parked,
     wanted: &Wanted,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, ErrorData> {
-    let Some((running, asked)) = parked.take(key, wanted) else {
+) -> Result<Driven, ErrorData> {
+    let Some((running, asked)) = parked.take(&again.key, wanted) else {
         return Err(ErrorData::invalid_params("no call with this request state waits for an answer", None));
     };
-    let Some(answer) = responses.and_then(|responses| responses.get(INPUT)) else {
+    let Some(answer) = again.responses.as_ref().and_then(|responses| responses.get(INPUT)) else {
         // Without an answer it is asked again.
         return ask_by_result(running, asked, parked);
     };
@@ -146,7 +184,7 @@ async fn drive(
     parked: &Parked,
     asking: Asking,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, ErrorData> {
+) -> Result<Driven, ErrorData> {
     let token = context.meta.get_progress_token();
     let mut shown = 0_u32;
     let mut open: Option<BoxFuture<'_, ()>> = None;
@@ -165,7 +203,7 @@ async fn drive(
         };
         let asked = tokio::select! {
             biased;
-            done = &mut running.call => return result(done.map_err(|error| failed(&error))?).map(Into::into),
+            done = &mut running.call => return done.map(Driven::Done).map_err(|error| failed(&error)),
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
             () = answering => {
                 open = None;
@@ -191,14 +229,14 @@ async fn drive(
 }
 
 /// Asks by a result. The call waits; it goes on with the client's next request.
-fn ask_by_result(running: Running, asked: Asked, parked: &Parked) -> Result<CallToolResponse, ErrorData> {
+fn ask_by_result(running: Running, asked: Asked, parked: &Parked) -> Result<Driven, ErrorData> {
     let form = asked
         .form()
         .ok_or_else(|| ErrorData::internal_error("the question cannot be put as a form", None))?;
     let requests =
         InputRequests::from([(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))]);
     let key = parked.park(running, asked)?;
-    Ok(InputRequiredResult::new(Some(requests), Some(key)).into())
+    Ok(Driven::Asked(InputRequiredResult::new(Some(requests), Some(key))))
 }
 
 fn ask_by_request<'a>(

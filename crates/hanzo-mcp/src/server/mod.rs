@@ -44,13 +44,13 @@ use rmcp::model::{
     GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ReadResourceResult, Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use self::calls::{Parked, Wanted, failed};
+use self::calls::{Again, Driven, Parked, Wanted, failed};
 pub use self::connection::ServerOptions;
 use self::connection::{Connection, Runs, unexpected};
 use self::consent::Asking;
@@ -137,10 +137,21 @@ impl Server {
         let connection = self.connected(context);
         connection.catch_up().await.map_err(|error| failed(&error))?;
         let wanted = self.wanted(connection, &request.name, arguments).await?;
+        let again = Again::of(request.request_state, request.input_responses);
+        self.run(connection, wanted, again, context).await?.into_response()
+    }
+
+    /// Runs a call in the client's thread, or goes on with one.
+    async fn run(
+        &self,
+        connection: &Connection,
+        wanted: Wanted,
+        again: Option<Again>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Driven, ErrorData> {
         let Shared { engine, parked, .. } = &*self.shared;
-        if let Some(key) = &request.request_state {
-            let responses = request.input_responses.as_ref();
-            return calls::go_on(key, responses, engine, parked, &wanted, context).await;
+        if let Some(again) = &again {
+            return calls::go_on(again, engine, parked, &wanted, context).await;
         }
         let asking = Asking::of(context);
         let thread = connection.thread(asking.attendance()).await.map_err(|error| failed(&error))?;
@@ -266,12 +277,25 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let connection = self.connected(&context);
-        let thread = connection.any_thread().await.map_err(|error| failed(&error))?;
         let arguments = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
+        let arguments = arguments.and_then(Value::as_str).unwrap_or_default().to_owned();
+        // Not as a command: those the engine expands past the gate, as the user's own words.
+        if let Some(call) = others::prompt(connection, &request.name, &arguments).await? {
+            let wanted = Wanted::method(call.map_err(|reason| ErrorData::invalid_params(reason, None))?);
+            let again = Again::of(request.request_state, request.input_responses);
+            return Ok(match Box::pin(self.run(connection, wanted, again, &context)).await? {
+                Driven::Asked(asked) => GetPromptResponse::InputRequired(asked),
+                Driven::Done(result) => {
+                    let text = resources::text_of(connection, result).await?;
+                    GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into()
+                }
+            });
+        }
+        let thread = connection.any_thread().await.map_err(|error| failed(&error))?;
         let run = CommandRun {
             thread_id: thread.id,
             name: request.name,
-            arguments: arguments.and_then(Value::as_str).unwrap_or_default().to_owned(),
+            arguments,
             purpose: CommandPurpose::Expand,
         };
         match connection.engine.call(Request::CommandRun(run)).await.map_err(|error| failed(&error))? {
@@ -304,7 +328,19 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Box::pin(resources::read(self.connected(&context), &request.uri)).await.map(Into::into)
+        let connection = self.connected(&context);
+        let other = others::find(connection, &request.uri).await?;
+        let Some((other, call)) = other else {
+            return Box::pin(resources::read(connection, &request.uri)).await.map(Into::into);
+        };
+        let again = Again::of(request.request_state, request.input_responses);
+        Ok(match Box::pin(self.run(connection, Wanted::method(call), again, &context)).await? {
+            Driven::Asked(asked) => ReadResourceResponse::InputRequired(asked),
+            Driven::Done(result) => {
+                let contents = resources::others_contents(connection, &request.uri, other, result).await?;
+                ReadResourceResult::new(vec![contents]).into()
+            }
+        })
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -1,18 +1,21 @@
-//! Resources of other people's servers, served along with our own where the owner offers those servers. Only what they list can be
-//! read: a client does not get to send them addresses of its own.
+//! Resources and prompts of other people's servers, served along with our own where the owner offers those servers. Only what they list
+//! can be read, and only through the gate: a client does not get to send them addresses of its own.
 
 use std::fmt;
 
-use hanzo_protocol::BoxFuture;
-use hanzo_protocol::message::AttachmentSource;
+use hanzo_protocol::engine::ListKind;
 use rmcp::ErrorData;
-use rmcp::model::{Resource, ResourceContents};
+use rmcp::model::Resource;
 use url::form_urlencoded::byte_serialize;
 
-use crate::client::ResourceContent;
+use super::calls::failed;
+use super::connection::Connection;
+use crate::client::MethodCall;
 
 /// How the URIs begin under which they are served.
-pub(super) const SCHEME: &str = "mcp://";
+const SCHEME: &str = "mcp://";
+/// How the commands of prompts begin.
+const COMMAND: &str = "mcp__";
 
 /// A resource of another server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,16 +40,21 @@ impl OtherResource {
     }
 }
 
-/// What other servers have, as the composition root knows it.
+/// What other servers have, as the composition root knows it. What is wanted of them is a call in a thread of the client's, through the
+/// gate.
 pub trait Others: fmt::Debug + Send + Sync {
     /// The resources they list now.
     fn resources(&self) -> Vec<OtherResource>;
 
-    /// Reads one of them.
-    fn read<'a>(&'a self, server: &'a str, uri: &'a str) -> BoxFuture<'a, Result<ResourceContent, String>>;
+    /// The call that reads one of them.
+    fn resource_call(&self, resource: &OtherResource) -> Option<MethodCall>;
+
+    /// The call that gets the prompt whose command is `command`; `None` when it is not one of theirs. The error says what is wrong with
+    /// the arguments that were `typed`.
+    fn prompt_call(&self, command: &str, typed: &str) -> Option<Result<MethodCall, String>>;
 }
 
-/// All of them.
+/// All resources.
 pub(super) fn list(others: &dyn Others) -> Vec<Resource> {
     let resource = |other: OtherResource| {
         let name = other.name.as_deref().unwrap_or(&other.uri);
@@ -58,27 +66,44 @@ pub(super) fn list(others: &dyn Others) -> Vec<Resource> {
     others.resources().into_iter().map(resource).collect()
 }
 
-/// Reads the one that is served as `uri`; `None` when there is none.
-pub(super) async fn read(others: &dyn Others, uri: &str) -> Option<Result<ResourceContents, ErrorData>> {
-    let found = others.resources().into_iter().find(|other| other.served_as() == uri)?;
-    let content = match others.read(&found.server, &found.uri).await {
-        Ok(ResourceContent::Text(text)) => ResourceContents::text(text, uri),
-        Ok(ResourceContent::Attachment(attachment)) => match attachment.source {
-            AttachmentSource::Inline { base64 } => {
-                ResourceContents::blob(base64, uri).with_mime_type(attachment.media_type)
-            }
-            AttachmentSource::Stored { .. } => {
-                let message = format!("`{uri}` is too large to be sent");
-                return Some(Err(ErrorData::invalid_params(message, None)));
-            }
-        },
-        Err(reason) => {
-            let message = format!("the server `{}` does not give `{}`: {reason}", found.server, found.uri);
-            return Some(Err(ErrorData::internal_error(message, None)));
-        }
+/// The resource that is served as `uri`, and the call that reads it; `None` when there is none.
+pub(super) async fn find(
+    connection: &Connection,
+    uri: &str,
+) -> Result<Option<(OtherResource, MethodCall)>, ErrorData> {
+    if !uri.starts_with(SCHEME) {
+        return Ok(None);
+    }
+    let look = |others: &dyn Others| {
+        let found = others.resources().into_iter().find(|other| other.served_as() == uri)?;
+        let call = others.resource_call(&found)?;
+        Some((found, call))
     };
-    Some(Ok(match (content, found.mime_type) {
-        (text @ ResourceContents::TextResourceContents { .. }, Some(kind)) => text.with_mime_type(kind),
-        (content, _) => content,
-    }))
+    look_twice(connection, look).await
+}
+
+/// The call that gets the prompt whose command is `command`; `None` when it is one of ours, or none.
+pub(super) async fn prompt(
+    connection: &Connection,
+    command: &str,
+    typed: &str,
+) -> Result<Option<Result<MethodCall, String>>, ErrorData> {
+    if !command.starts_with(COMMAND) {
+        return Ok(None);
+    }
+    look_twice(connection, |others| others.prompt_call(command, typed)).await
+}
+
+/// Looks for something among what others have, and once more when they have been asked what that is: a client may know it from an
+/// earlier connection and not ask for the list.
+async fn look_twice<T>(
+    connection: &Connection,
+    look: impl Fn(&dyn Others) -> Option<T>,
+) -> Result<Option<T>, ErrorData> {
+    let Some(others) = connection.others() else { return Ok(None) };
+    if let Some(found) = look(others) {
+        return Ok(Some(found));
+    }
+    connection.list(ListKind::Tools).await.map_err(|error| failed(&error))?;
+    Ok(look(others))
 }

@@ -1,11 +1,11 @@
-//! Resources: the files of the workspace, content behind refs, the workspace's threads, and what other servers offer. Files and refs are read by the same tool
-//! as everybody's, through the gate.
+//! Resources: the files of the workspace, content behind refs, the workspace's threads, and what other servers offer. Files and refs are
+//! read by the same tool as everybody's, and what other servers offer by a call as well, through the gate.
 
 use hanzo_protocol::engine::{
     ExportFormat, Request, Response, ThreadExport, ThreadList, ThreadSummary, ToolCallRequest,
 };
 use hanzo_protocol::ids::ThreadId;
-use hanzo_protocol::message::AttachmentSource;
+use hanzo_protocol::message::{Attachment, AttachmentSource};
 use hanzo_protocol::primitives::FileUri;
 use hanzo_protocol::tool::ToolResult;
 use rmcp::ErrorData;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::calls::failed;
 use super::connection::{Connection, unexpected};
 use super::framing::MAX_MESSAGE;
-use super::others;
+use super::others::{self, OtherResource};
 
 /// How the URI of kept content begins. The ref itself is the URI.
 pub(super) const REF_SCHEME: &str = "blob:";
@@ -118,8 +118,6 @@ pub(super) async fn read(connection: &Connection, uri: &str) -> Result<ReadResou
         file_contents(connection, &file.to_path().display().to_string(), uri).await?
     } else if uri.starts_with(REF_SCHEME) {
         file_contents(connection, uri, uri).await?
-    } else if let Some(others) = connection.others().filter(|_| uri.starts_with(others::SCHEME)) {
-        others::read(others, uri).await.ok_or_else(|| missing(uri))??
     } else {
         return Err(missing(uri));
     };
@@ -147,6 +145,44 @@ async fn thread(connection: &Connection, id: &str, uri: &str) -> Result<Resource
         }
     }
     Err(missing(uri))
+}
+
+/// What a call that read a resource of another server found.
+pub(super) async fn others_contents(
+    connection: &Connection,
+    uri: &str,
+    other: OtherResource,
+    result: ToolResult,
+) -> Result<ResourceContents, ErrorData> {
+    match result.attachments.first() {
+        Some(Attachment { media_type, source: AttachmentSource::Inline { base64 }, .. })
+            if !result.is_error =>
+        {
+            Ok(ResourceContents::blob(base64, uri).with_mime_type(media_type))
+        }
+        Some(_) if !result.is_error => {
+            Err(ErrorData::invalid_params(format!("`{uri}` is too large to be sent"), None))
+        }
+        _ => {
+            let contents = ResourceContents::text(text_of(connection, result).await?, uri);
+            Ok(match other.mime_type {
+                Some(kind) => contents.with_mime_type(kind),
+                None => contents,
+            })
+        }
+    }
+}
+
+/// The whole text of a call that went well, also where the gate cut it.
+pub(super) async fn text_of(connection: &Connection, result: ToolResult) -> Result<String, ErrorData> {
+    let envelope = data(&result)?;
+    let Some(whole) = envelope["meta"]["full_output"].as_str() else {
+        return Ok(envelope["data"]["text"].as_str().unwrap_or_default().to_owned());
+    };
+    match file_contents(connection, whole, whole).await? {
+        ResourceContents::TextResourceContents { text, .. } => Ok(text),
+        _ => Err(ErrorData::internal_error("what was kept of it is not text", None)),
+    }
 }
 
 /// A file or kept content, page by page.

@@ -17,6 +17,7 @@ mod diff_text;
 mod journal;
 mod large;
 mod list;
+mod part;
 mod plan;
 mod read;
 mod search_text;

@@ -18,19 +18,18 @@ use serde::{Deserialize, Serialize};
 
 use super::content::LARGE;
 use super::large;
+use super::part::{self, DEFAULT_LINES, MAX_BYTES, Next, Part, Wanted};
 use super::text::{self, Decoded};
 use crate::contract::place;
 use crate::contract::{Action, Answer, Call, Cancelled, Target};
 use crate::host::Host;
 
-/// Lines of one answer, unless the caller says otherwise.
-const DEFAULT_LINES: u32 = 2000;
-/// Bytes of text in one answer: what is below the cap of every tool result, so that nothing is cut afterwards.
-const MAX_BYTES: usize = 40_000;
 /// The largest file that is held in memory, and so the largest that is edited; of a larger one, parts are read.
 pub(super) const MAX_FILE: u64 = 64 << 20;
 /// The largest file that is read without another thread's help.
 const SMALL: u64 = 64 << 10;
+/// The bytes of a character in the encodings in which large files are read.
+const LONGEST_CHARACTER: usize = 4;
 /// The largest image that is handed to a model.
 const MAX_IMAGE: usize = 5 << 20;
 
@@ -102,9 +101,9 @@ impl Action for Read {
     }
 
     async fn run(&self, call: &Call<'_>, input: ReadInput) -> Result<Answer<ReadOutput>, ToolError> {
-        let start = match call.position::<u32>(input.cursor.as_ref())? {
-            Some(line) => Some(line),
-            None => input.offset,
+        let start = match call.position::<Next>(input.cursor.as_ref())? {
+            Some(next) => Some(next.into()),
+            None => input.offset.map(|line| Position { line, col: 0 }),
         };
         let named = input.encoding.as_deref().map(text::named).transpose()?;
         let wanted = Wanted { start, limit: input.limit, range: input.range };
@@ -144,7 +143,7 @@ impl Action for Read {
                     }
                     let answer = Answer::new(part.output).tainted(part.taint);
                     return Ok(match part.next {
-                        Some(line) => answer.paged(call.more(&line)),
+                        Some(next) => answer.paged(call.more(&Next::from(next))),
                         None => answer,
                     });
                 }
@@ -188,7 +187,7 @@ impl Action for Read {
                 output.text = Some(content[part.bytes.clone()].to_owned());
                 let answer = Answer::new(output);
                 match part.next {
-                    Some(line) => answer.paged(call.more(&line)),
+                    Some(next) => answer.paged(call.more(&Next::from(next))),
                     None => answer,
                 }
             }
@@ -225,14 +224,6 @@ enum Opened {
     Rest(File, There),
 }
 
-/// Which lines a call asks for.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    start: Option<u32>,
-    limit: Option<u32>,
-    range: Option<Range>,
-}
-
 /// A file that is there.
 struct There {
     real: PathBuf,
@@ -264,7 +255,7 @@ fn open(host: &Host, path: &Path, caller: ToolCaller) -> Result<(File, There), T
 struct LargePart {
     output: ReadOutput,
     taint: Option<Taint>,
-    next: Option<u32>,
+    next: Option<Position>,
 }
 
 fn read_large(
@@ -275,10 +266,15 @@ fn read_large(
     named: Option<&'static encoding_rs::Encoding>,
     cancelled: &Cancelled,
 ) -> Result<LargePart, ToolError> {
-    let first = wanted.start.unwrap_or_else(|| wanted.range.map_or(0, |range| range.start.line));
-    let end = first.saturating_add(wanted.limit.unwrap_or(DEFAULT_LINES).max(1));
-    // One byte too many, so that a line that is too long is seen to be.
-    let lines = large::Wanted { first, end, bytes: MAX_BYTES + 1 };
+    let start = wanted.first();
+    let end = start.line.saturating_add(wanted.limit.unwrap_or(DEFAULT_LINES).max(1));
+    // What is before the column is passed over again; and one character too many, so that a line that is too long is seen to be.
+    let before = (start.col as usize).saturating_mul(LONGEST_CHARACTER);
+    let bytes = before.saturating_add(MAX_BYTES + LONGEST_CHARACTER);
+    if bytes as u64 > MAX_FILE {
+        return Err(too_far(path, start));
+    }
+    let lines = large::Wanted { first: start.line, end, bytes };
     let found = large::lines(file, path, lines, cancelled)?;
     let marked = encoding_rs::Encoding::for_bom(&found.head).map(|(encoding, _)| encoding);
     if [marked, named].into_iter().flatten().any(|encoding| !large::has_plain_line_feeds(encoding)) {
@@ -302,11 +298,11 @@ fn read_large(
         binary: None,
         text: None,
     };
-    let is_cut = found.bytes.len() > MAX_BYTES;
-    let bytes = if is_cut && named.is_none() { large::whole_characters(&found.bytes) } else { &found.bytes };
+    let is_cut = found.bytes.len() >= bytes;
+    let kept = if is_cut && named.is_none() { large::whole_characters(&found.bytes) } else { &found.bytes };
     let decoded = match memchr::memchr(0, &found.head) {
         Some(_) => Decoded::Binary,
-        None => text::decode(bytes, named),
+        None => text::decode(kept, named),
     };
     let Decoded::Text(content, form) = decoded else {
         output.binary = Some(media_type(&found.head).to_owned());
@@ -316,38 +312,42 @@ fn read_large(
         output.encoding = Some(form.label());
     }
     let total = whole.map(|(_, lines)| lines);
-    if first > 0 && found.count == 0 {
-        return Err(past_the_end(first, total));
+    if start.line > 0 && found.count == 0 {
+        return Err(part::past_the_end(start.line, total));
     }
     // The part is taken from these lines as from a small file, and put back where it is.
-    let range = wanted.range.filter(|_| wanted.start.is_none()).map(|range| Range {
-        start: Position { line: 0, ..range.start },
-        end: Position { line: range.end.line.saturating_sub(first), ..range.end },
+    let range = wanted.range.map(|range| Range {
+        start: Position { line: range.start.line.saturating_sub(start.line), ..range.start },
+        end: Position { line: range.end.line.saturating_sub(start.line), ..range.end },
     });
     if wanted.range.is_some_and(|range| range.end < range.start) {
-        return Err(backwards());
+        return Err(part::backwards());
     }
-    let part = Part::of(&content, Wanted { start: None, limit: wanted.limit, range })?;
-    let shifted = |position: Position| Position { line: position.line.saturating_add(first), ..position };
+    let here = Some(Position { line: 0, ..start });
+    let part = Part::of(&content, Wanted { start: here, limit: wanted.limit, range })?;
+    let shifted =
+        |position: Position| Position { line: position.line.saturating_add(start.line), ..position };
     output.range = Some(Range { start: shifted(part.range.start), end: shifted(part.range.end) });
     output.lines = total;
     output.text = Some(content[part.bytes].to_owned());
     let is_last = range.is_some_and(|range| range.end.line < found.count);
     let next = match part.next {
-        Some(line) => Some(line),
-        None => (found.more && !is_last).then_some(part.lines),
+        Some(next) => Some(next),
+        None => (found.more && !is_last).then_some(Position { line: part.lines, col: 0 }),
     };
-    Ok(LargePart { output, taint: there.taint, next: next.map(|line| line.saturating_add(first)) })
+    Ok(LargePart { output, taint: there.taint, next: next.map(shifted) })
 }
 
-fn past_the_end(line: u32, lines: Option<u32>) -> ToolError {
-    let has = lines.map_or_else(String::new, |lines| format!(": the file has {lines} lines, counted from 0"));
-    ToolError::new(ErrorCode::InvalidArguments, format!("line {line} is past the end{has}"))
-        .with_details(serde_json::json!({ "lines": lines }))
-}
-
-fn backwards() -> ToolError {
-    ToolError::new(ErrorCode::InvalidArguments, "`range` ends before it starts")
+/// Lines are gone through from their beginning, and that much of one is not held.
+fn too_far(path: &Path, start: Position) -> ToolError {
+    let message = format!(
+        "column {} of line {} of `{}` is too far into a line of a file of this size; search it with search_text, or cut it with \
+         a command",
+        start.col,
+        start.line,
+        path.display()
+    );
+    ToolError::new(ErrorCode::TooLarge, message)
 }
 
 /// Reads an open file that was small a moment ago. One byte more than it had is asked for: getting less than one asked for is its end.
@@ -403,97 +403,6 @@ fn too_large(path: &Path, size: u64) -> ToolError {
         ),
     )
     .with_details(serde_json::json!({"size": size, "limit": MAX_FILE}))
-}
-
-/// A part of a text.
-#[derive(Debug, PartialEq, Eq)]
-struct Part {
-    bytes: std::ops::Range<usize>,
-    range: Range,
-    lines: u32,
-    /// The line at which the next page begins.
-    next: Option<u32>,
-}
-
-impl Part {
-    fn of(text: &str, wanted: Wanted) -> Result<Self, ToolError> {
-        let Wanted { start: offset, limit, range } = wanted;
-        let starts: Vec<usize> = line_starts(text);
-        let lines = count(starts.len());
-        let first = offset.unwrap_or_else(|| range.map_or(0, |range| range.start.line));
-        if first > 0 && first >= lines {
-            return Err(past_the_end(first, Some(lines)));
-        }
-        // A range may end within a line; everything else ends with one.
-        let last = match range {
-            Some(range) if range.end.col > 0 => range.end.line.saturating_add(1),
-            Some(range) => range.end.line,
-            None => lines,
-        };
-        if let Some(range) = range
-            && range.end < range.start
-        {
-            return Err(backwards());
-        }
-        let wanted = last.min(lines);
-        let capped = wanted.min(first.saturating_add(limit.unwrap_or(DEFAULT_LINES).max(1)));
-        let at = |line: u32| starts.get(line as usize).copied().unwrap_or(text.len());
-        let mut end_line = capped.max(first);
-        let begin = at(first);
-        // Whole lines up to the byte limit, and at least one, cut if it has to be.
-        while end_line > first + 1 && at(end_line) - begin > MAX_BYTES {
-            end_line -= (end_line - first).div_ceil(2).min(end_line - first - 1).max(1);
-        }
-        while end_line < capped && at(end_line + 1) - begin <= MAX_BYTES {
-            end_line += 1;
-        }
-        let mut end = at(end_line);
-        if end - begin > MAX_BYTES {
-            end = begin + MAX_BYTES;
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-        }
-        let mut start_position = Position { line: first, col: 0 };
-        let mut end_position = Position { line: end_line, col: 0 };
-        let mut bytes = begin..end;
-        if end < at(end_line) || (end_line == lines && !text.ends_with('\n') && lines > 0) {
-            let line = end_line.saturating_sub(1);
-            end_position = Position { line, col: count(text[at(line)..end].chars().count()) };
-        }
-        if let Some(range) = range
-            && offset.is_none()
-        {
-            bytes.start = column(text, at(first), range.start.col);
-            start_position.col = count(text[at(first)..bytes.start].chars().count());
-            if range.end.col > 0 && end_line == last {
-                let line_start = at(range.end.line);
-                bytes.end = column(text, line_start, range.end.col).min(end).max(bytes.start);
-                end_position = Position {
-                    line: range.end.line,
-                    col: count(text[line_start..bytes.end].chars().count()),
-                };
-            }
-        }
-        let next = (end_line < wanted).then_some(end_line);
-        Ok(Self { bytes, range: Range { start: start_position, end: end_position }, lines, next })
-    }
-}
-
-/// Where the column is, no further than the end of its line.
-fn column(text: &str, line_start: usize, col: u32) -> usize {
-    let line = &text[line_start..];
-    let line = &line[..line.find('\n').unwrap_or(line.len())];
-    line_start + line.char_indices().nth(col as usize).map_or(line.len(), |(at, _)| at)
-}
-
-fn line_starts(text: &str) -> Vec<usize> {
-    let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-    std::iter::once(0).chain(after_breaks).filter(|at| *at < text.len()).collect()
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn media_type(bytes: &[u8]) -> &'static str {
