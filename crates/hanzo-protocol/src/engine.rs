@@ -479,7 +479,7 @@ pub struct ToolCallRequest {
     /// Its arguments.
     pub arguments: Value,
     /// The id the call's item is to have, so that the face knows its notifications. Only where the thread is forgotten: ids of what is
-    /// stored are the engine's to give.
+    /// stored are the engine's to give. There the item itself is told only while somebody listens; what it writes and asks always is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
 }

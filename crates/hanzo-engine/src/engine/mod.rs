@@ -133,6 +133,12 @@ impl EngineClient for Engine {
     }
 
     fn subscribe(&self, thread: ThreadId, cursor: EventCursor) -> BoxStream<'_, Event> {
+        // An open thread is listened to from now on, not only from when somebody takes the first notification: in one that is
+        // forgotten, calls are told only to those who listen.
+        if let Ok(handle) = self.inner.handle(thread) {
+            let hub = Arc::clone(&handle.calls.journal.hub);
+            return reader::read(thread, hub, Arc::clone(&handle.store), cursor);
+        }
         let begin = async move {
             match self.inner.hub(thread).await {
                 Ok((hub, store)) => reader::read(thread, hub, store, cursor),

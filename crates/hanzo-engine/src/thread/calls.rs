@@ -113,8 +113,6 @@ impl Calls {
         turn: Option<TurnId>,
         made: Timestamp,
     ) -> (Arc<LiveCall>, Classified) {
-        // Whoever names it waits for it, and may only be about to listen.
-        let telling = if item.is_some() { Telling::Always } else { Telling::IfWatched };
         classified.item = item.unwrap_or(classified.item);
         let tool = classified.action().to_owned();
         let plain = tool.split_once('.').map_or(tool.as_str(), |(tool, _)| tool);
@@ -141,7 +139,7 @@ impl Calls {
         };
         // A face's call in a thread that is forgotten is told and audited; to keep its item would only fill the memory.
         let keeping = match turn {
-            None if self.journal.is_forgotten() => Keeping::Audit(telling),
+            None if self.journal.is_forgotten() => Keeping::Audit,
             _ => Keeping::Item,
         };
         let live = LiveCall {
@@ -188,7 +186,7 @@ impl Calls {
     pub(crate) async fn begin(&self, call: &LiveCall) -> Result<(), StoreError> {
         match call.keeping {
             Keeping::Item => self.journal.write(&[call.item()], Beside::default()).await,
-            Keeping::Audit(_) => {
+            Keeping::Audit => {
                 self.journal.tell(call.told(), Vec::new());
                 Ok(())
             }
@@ -198,7 +196,7 @@ impl Calls {
     /// Stores calls that are over and tells of them.
     pub(crate) async fn settle(&self, calls: &[Arc<LiveCall>]) -> Result<(), StoreError> {
         if let [call] = calls
-            && matches!(call.keeping, Keeping::Audit(_))
+            && matches!(call.keeping, Keeping::Audit)
         {
             self.journal.tell(call.told(), call.take_audit());
             call.state().stored = true;
@@ -220,17 +218,8 @@ impl Calls {
 enum Keeping {
     /// Its item and its audit entry.
     Item,
-    /// Its audit entry.
-    Audit(Telling),
-}
-
-/// Whether a call that is not kept is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Telling {
-    /// In any case.
-    Always,
-    /// When somebody listens.
-    IfWatched,
+    /// Its audit entry. Its item is told when somebody listens.
+    Audit,
 }
 
 /// A call while it runs.
@@ -259,7 +248,7 @@ impl LiveCall {
     }
 
     fn is_told(&self) -> bool {
-        self.keeping != Keeping::Audit(Telling::IfWatched) || self.journal.hub.is_watched()
+        self.keeping != Keeping::Audit || self.journal.hub.is_watched()
     }
 
     /// The item as it is now, for those who listen.
@@ -333,7 +322,7 @@ impl CallWatch for LiveCall {
             let mut writable = self.writable.clone();
             // The checkpoint's own end closes the channel at worst, and then nothing is to be waited for.
             let _ = writable.wait_for(|writable| *writable).await;
-            if matches!(self.keeping, Keeping::Audit(_)) {
+            if matches!(self.keeping, Keeping::Audit) {
                 return self.journal.audit(vec![audit]).await.map_err(|error| error.to_string());
             }
             let beside = Beside { audit: vec![audit], durability: durability(reach), ..Beside::default() };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
@@ -14,9 +14,9 @@ use hanzo_protocol::event::{EventContent, EventCursor};
 use hanzo_protocol::ids::{ItemId, ThreadId};
 use hanzo_protocol::item::{Approval, Question};
 use hanzo_protocol::tool::ToolCaller;
+use rmcp::service::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::{OnceCell, mpsc, watch};
-use tokio::task::AbortHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::consent::Asking;
@@ -60,6 +60,12 @@ impl ServerOptions {
     }
 }
 
+/// How a client can be asked, and through what.
+pub(super) struct Known {
+    pub(super) asking: Asking,
+    pub(super) peer: Peer<RoleServer>,
+}
+
 /// The threads of one client. Those who can be asked and those who cannot differ in how consent is got, so there are two, and
 /// either only when it is needed.
 pub(super) struct Connection {
@@ -67,8 +73,8 @@ pub(super) struct Connection {
     options: Arc<ServerOptions>,
     attended: OnceCell<Arc<Thread>>,
     headless: OnceCell<Arc<Thread>>,
-    /// Whether the client is known to be one that cannot be asked.
-    unasked: AtomicBool,
+    /// How the client can be asked, once a call has shown it.
+    known: Mutex<Option<Arc<Known>>>,
     /// The tools its threads have, as the number they are known by.
     seen: AtomicU64,
     /// Tells the client what changed.
@@ -83,7 +89,7 @@ impl Connection {
             options,
             attended: OnceCell::new(),
             headless: OnceCell::new(),
-            unasked: AtomicBool::new(false),
+            known: Mutex::new(None),
             seen: AtomicU64::new(seen),
             telling: OnceLock::new(),
         }
@@ -118,18 +124,26 @@ impl Connection {
     }
 
     /// A call has shown how the client can be asked, which stays so while it is connected.
-    pub(super) fn learn(&self, asking: Asking) {
-        self.unasked.store(asking == Asking::No, Ordering::Relaxed);
+    pub(super) fn learn(&self, asking: Asking, peer: &Peer<RoleServer>) {
+        let mut known = lock(&self.known);
+        if known.as_ref().is_none_or(|known| known.asking != asking) {
+            *known = Some(Arc::new(Known { asking, peer: peer.clone() }));
+        }
     }
 
     /// How the client can be asked is open again.
     pub(super) fn unlearn(&self) {
-        self.unasked.store(false, Ordering::Relaxed);
+        *lock(&self.known) = None;
     }
 
-    /// The thread of a client that is known to be one that cannot be asked, where it has the tools there are.
-    pub(super) fn unasked(&self) -> Option<&Arc<Thread>> {
-        self.headless.get().filter(|_| self.unasked.load(Ordering::Relaxed) && self.is_caught_up())
+    /// How the client can be asked and the thread its calls are made in, where that is known and the thread has the tools there are.
+    pub(super) fn known(&self) -> Option<(Arc<Known>, &Arc<Thread>)> {
+        let known = lock(&self.known).clone()?;
+        let thread = match known.asking.attendance() {
+            Attendance::Attended => self.attended.get(),
+            Attendance::Headless => self.headless.get(),
+        };
+        thread.filter(|_| self.is_caught_up()).map(|thread| (known, thread))
     }
 
     fn is_caught_up(&self) -> bool {
@@ -162,9 +176,8 @@ impl Connection {
             Response::ThreadStart(summary) => Ok(Arc::new(Thread {
                 id: summary.id,
                 workspace: summary.workspace,
-                cursor: summary.cursor,
                 engine: Arc::clone(&self.engine),
-                watch: OnceCell::new(),
+                calls: Arc::new(Mutex::new(Calls::from(summary.cursor))),
             })),
             _ => Err(unexpected()),
         }
@@ -197,13 +210,13 @@ pub(super) fn unexpected() -> EngineError {
 pub(super) struct Thread {
     pub(super) id: ThreadId,
     pub(super) workspace: PathBuf,
-    cursor: EventCursor,
     engine: Arc<dyn EngineClient>,
-    watch: OnceCell<Watch>,
+    calls: Arc<Mutex<Calls>>,
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        lock(&self.calls).watch = None;
         // Without a runtime the engine has ended, and the thread with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let engine = Arc::clone(&self.engine);
@@ -228,22 +241,20 @@ pub(super) enum Happening {
 /// rest is for questions, of which a call has one at a time.
 const HAPPENINGS: usize = 64;
 
-#[derive(Default)]
+/// The calls of a thread that are watched.
 struct Calls {
     own: HashMap<ItemId, mpsc::Sender<Happening>>,
     /// Calls that run an agent: what its subagents' calls need comes under ids nobody here knows.
     agents: Vec<ItemId>,
+    /// Hands what happens in the thread to the calls it happens to, while there are any: to be watched costs every call something.
+    watch: Option<AbortOnDropHandle<()>>,
+    /// Up to where the thread has been watched.
+    seen: EventCursor,
 }
 
-/// Hands what happens in a thread to the calls it happens to.
-struct Watch {
-    calls: Arc<Mutex<Calls>>,
-    task: AbortHandle,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
+impl From<EventCursor> for Calls {
+    fn from(seen: EventCursor) -> Self {
+        Self { own: HashMap::new(), agents: Vec::new(), watch: None, seen }
     }
 }
 
@@ -269,6 +280,9 @@ impl Drop for Happenings {
         let mut calls = lock(&self.calls);
         calls.own.remove(&self.item);
         calls.agents.retain(|agent| *agent != self.item);
+        if calls.own.is_empty() {
+            calls.watch = None;
+        }
     }
 }
 
@@ -282,59 +296,66 @@ pub(super) enum Runs {
 }
 
 impl Thread {
-    /// Watches the call whose item is to be `item`, from before it begins.
-    pub(super) async fn watch(&self, item: ItemId, runs: Runs) -> Happenings {
-        let watch = self.watch.get_or_init(|| async { self.start_watching() }).await;
+    /// Watches the call whose item is, or is to be, `item`. What has happened to it is told as well.
+    pub(super) fn watch(&self, item: ItemId, runs: Runs) -> Happenings {
         let (sender, next) = mpsc::channel(HAPPENINGS);
-        let mut calls = lock(&watch.calls);
+        let mut calls = lock(&self.calls);
         calls.own.insert(item, sender);
         if runs == Runs::Agent {
             calls.agents.push(item);
         }
+        if calls.watch.is_none() {
+            calls.watch = Some(self.start_watching(calls.seen));
+        }
         drop(calls);
-        Happenings { item, calls: Arc::clone(&watch.calls), next }
+        Happenings { item, calls: Arc::clone(&self.calls), next }
     }
 
-    fn start_watching(&self) -> Watch {
-        let calls = Arc::<Mutex<Calls>>::default();
-        let known = Arc::clone(&calls);
+    fn start_watching(&self, seen: EventCursor) -> AbortOnDropHandle<()> {
+        let calls = Arc::clone(&self.calls);
         let engine = Arc::clone(&self.engine);
-        let (id, cursor) = (self.id, self.cursor);
-        let task = tokio::spawn(async move {
-            let mut events = engine.subscribe(id, cursor);
+        let id = self.id;
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            let mut events = engine.subscribe(id, seen);
             while let Some(event) = events.next().await {
-                route(&known, event.content);
+                let mut calls = lock(&calls);
+                calls.seen = event.cursor;
+                calls.route(event.content);
             }
-        });
-        Watch { calls, task: task.abort_handle() }
+        }))
     }
 }
 
-fn route(calls: &Mutex<Calls>, content: EventContent) {
-    let calls = lock(calls);
-    match content {
-        EventContent::ItemDelta { item_id, delta } => {
-            if let Some(call) = calls.own.get(&item_id)
-                && call.capacity() > HAPPENINGS / 2
-            {
-                let _ = call.try_send(Happening::Output(delta));
+impl Calls {
+    fn route(&self, content: EventContent) {
+        match content {
+            EventContent::ItemDelta { item_id, delta } => {
+                if let Some(call) = self.own.get(&item_id)
+                    && call.capacity() > HAPPENINGS / 2
+                {
+                    let _ = call.try_send(Happening::Output(delta));
+                }
             }
-        }
-        EventContent::ApprovalRequested { approval } => {
-            let agent = || calls.agents.last().and_then(|agent| calls.own.get(agent));
-            if let Some(call) = calls.own.get(&approval.item_id).or_else(agent) {
-                let _ = call.try_send(Happening::Approval(Box::new(approval)));
+            EventContent::ApprovalRequested { approval } => {
+                if let Some(call) = self.own.get(&approval.item_id).or_else(|| self.agent()) {
+                    let _ = call.try_send(Happening::Approval(Box::new(approval)));
+                }
             }
-        }
-        EventContent::QuestionAsked { question } => {
-            if let Some(call) = calls.agents.last().and_then(|agent| calls.own.get(agent)) {
-                let _ = call.try_send(Happening::Question(question));
+            EventContent::QuestionAsked { question } => {
+                if let Some(call) = self.agent() {
+                    let _ = call.try_send(Happening::Question(question));
+                }
             }
+            _ => {}
         }
-        _ => {}
+    }
+
+    fn agent(&self) -> Option<&mpsc::Sender<Happening>> {
+        self.agents.last().and_then(|agent| self.own.get(agent))
     }
 }
 
-fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
-    calls.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is behind these locks is whole at every moment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

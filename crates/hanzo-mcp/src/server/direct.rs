@@ -53,6 +53,15 @@ pub struct PlainParams {
     pub meta: Option<RequestMetaObject>,
 }
 
+impl PlainCall {
+    /// Whether the client says nothing beside the call but where it wants to be shown progress. Since protocol 2026-07-28 it says
+    /// there who it is.
+    pub(super) fn is_usual(&self) -> bool {
+        let meta = self.params.meta.as_ref();
+        meta.is_none_or(|meta| meta.is_empty() || (meta.len() == 1 && meta.get_progress_token().is_some()))
+    }
+}
+
 impl From<PlainCall> for ClientJsonRpcMessage {
     fn from(call: PlainCall) -> Self {
         let PlainCall { id, params: PlainParams { name, arguments, meta }, .. } = call;

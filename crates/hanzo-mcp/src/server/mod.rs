@@ -44,7 +44,7 @@ use rmcp::model::{
     GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ReadResourceResult, RequestMetaObject, Role, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -156,7 +156,7 @@ impl Server {
         let asking = Asking::of(context);
         let thread = connection.thread(asking.attendance()).await.map_err(|error| failed(&error))?;
         if std::ptr::eq(connection, &raw const *self.own) {
-            connection.learn(asking);
+            connection.learn(asking, &context.peer);
         }
         calls::call(thread, engine, parked, wanted, context).await
     }
@@ -189,25 +189,21 @@ impl Server {
     }
 }
 
-/// A call goes the short way when an earlier one of the connection has shown that the client cannot be asked anything: nothing but the
-/// engine is needed then.
+/// A call goes the short way when an earlier one of the connection has shown how the client can be asked: nothing but the engine is
+/// needed then, and the client's address where it is to be asked or shown something.
 impl Direct for Server {
     fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, Box<PlainCall>> {
-        let params = &call.params;
-        let is_ours = !params.name.starts_with(AGENT_PREFIX) && !self.lent.has(&params.name);
-        let Some(thread) = self.own.unasked().filter(|_| is_ours && params.meta.is_none()) else {
+        let name = &call.params.name;
+        let is_ours = !name.starts_with(AGENT_PREFIX) && !self.lent.has(name);
+        let Some((known, thread)) = self.own.known().filter(|_| is_ours && call.is_usual()) else {
             return Err(Box::new(call));
         };
+        let token = call.params.meta.as_ref().and_then(RequestMetaObject::get_progress_token);
         let arguments = call.params.arguments.unwrap_or_default().into();
         let wanted = Wanted { tool: call.params.name, arguments, runs: Runs::Tool };
-        let running = calls::begin(Arc::clone(&self.shared.engine), thread.id, wanted, None);
-        // It holds the thread: a client that leaves takes it along.
-        let thread = Arc::clone(thread);
-        Ok(Box::pin(async move {
-            let result = running.await.map_err(|error| failed(&error));
-            drop(thread);
-            listing::result(result?)
-        }))
+        let engine = Arc::clone(&self.shared.engine);
+        let running = calls::call_directly(Arc::clone(thread), engine, wanted, known, token);
+        Ok(Box::pin(async move { listing::result(running.await?) }))
     }
 }
 

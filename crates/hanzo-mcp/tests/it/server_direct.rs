@@ -33,14 +33,19 @@ fn is_direct(server: &Server, params: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn plain_calls_of_clients_that_cannot_be_asked_go_the_short_way() {
+async fn plain_calls_go_the_short_way() {
     let (mut client, server) = connected(json!({})).await;
     let plain = json!({"name": "echo", "arguments": {"text": "x"}});
     assert!(!is_direct(&server, &plain), "nothing is known of the client yet");
     client.call("echo", json!({"text": "x"})).await;
     assert!(is_direct(&server, &plain));
     assert!(!is_direct(&server, &json!({"name": "hanzo_agent_coder", "arguments": {"message": "x"}})));
-    assert!(!is_direct(&server, &json!({"name": "echo", "_meta": {"progressToken": 1}})));
+    assert!(is_direct(&server, &json!({"name": "echo", "_meta": {"progressToken": 1}})));
+    let version = json!({"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    assert!(
+        !is_direct(&server, &json!({"name": "echo", "_meta": version})),
+        "it says who it is with each call"
+    );
     let lent = json!({"name": "echo", "description": "d", "input_schema": {"type": "object"}});
     let id = client.request("tools/register", lent).await;
     assert!(client.answer_to(id).await.0["error"].is_null());
@@ -52,8 +57,33 @@ async fn plain_calls_of_clients_that_cannot_be_asked_go_the_short_way() {
     assert!(!is_direct(&server, &json!({"name": "fail"})));
 
     let (mut client, server) = connected(json!({"elicitation": {}})).await;
+    assert!(!is_direct(&server, &plain));
     client.call("echo", json!({"text": "x"})).await;
-    assert!(!is_direct(&server, &plain), "consent could not be asked for");
+    assert!(is_direct(&server, &plain), "and those of clients that can be asked");
+}
+
+/// A client that can be asked is asked, and sees what happens, whichever way its calls go.
+#[tokio::test]
+async fn consent_and_progress_come_by_the_short_way_too() {
+    let (mut client, server) = connected(json!({"elicitation": {}})).await;
+    client.call("echo", json!({"text": "first"})).await;
+    for (decision, means) in [("Allow once", "once"), ("Deny", "deny"), ("Allow once", "once")] {
+        assert!(is_direct(&server, &json!({"name": "careful"})));
+        let id = client.request("tools/call", json!({"name": "careful", "arguments": {}})).await;
+        let form = client.hear().await;
+        assert_eq!(form["method"], "elicitation/create", "{form}");
+        let answer = json!({"action": "accept", "content": {"decision": decision}});
+        client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": answer})).await;
+        let done = client.hear().await;
+        let said = done["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(done["id"] == id && said.to_lowercase().contains(means), "{done}");
+    }
+    let shown = json!({"name": "chatty", "arguments": {}, "_meta": {"progressToken": "p"}});
+    assert!(is_direct(&server, &shown));
+    let id = client.request("tools/call", shown).await;
+    let (answer, before) = client.answer_to(id).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "one\ntwo\n");
+    assert_eq!(before, ["notifications/progress"; 2]);
 }
 
 #[tokio::test]
