@@ -9,6 +9,7 @@ mod output;
 mod policy;
 pub mod root;
 pub mod sandbox;
+mod secret;
 #[cfg(target_os = "linux")]
 pub mod spawner;
 

@@ -39,6 +39,22 @@ pub enum McpCommand {
         name: String,
     },
 
+    /// Keep a token for a server at an address
+    ///
+    /// The token is asked for, or is the first line of standard input where that is no terminal. It is tried, kept in
+    /// `credentials.json` in your configuration directory, which only you can read, and sent as `Authorization: Bearer` to the
+    /// address the server has now and to no other.
+    Login {
+        /// The server
+        name: String,
+    },
+
+    /// Forget the token that is kept for a server
+    Logout {
+        /// The server
+        name: String,
+    },
+
     /// Connect to a server and say what it has
     Test {
         /// The server

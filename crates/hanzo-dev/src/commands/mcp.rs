@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_config::{LoadInputs, LoadedConfig, Tier, settings_files};
+use hanzo_config::{CredentialsStore, LoadInputs, LoadedConfig, McpServer, Tier, Transport, settings_files};
 use hanzo_mcp::client::{Manager, ManagerParts, Phase, ServerConfig, ServerStatus};
 use serde_json::{Value, json};
 
@@ -13,7 +13,9 @@ use crate::commands::mcp_settings::{Entry, with_server, without_server};
 use crate::commands::settings::{self, Assume};
 use crate::exit::{Exit, Failure};
 use crate::output::Printer;
+use crate::root::credentials::{self, Credentials};
 use crate::root::{block_on, data_dir, edit, mcp};
+use crate::secret;
 
 /// Runs the command.
 pub fn run(global: &Global, command: &McpCommand, printer: &mut Printer) -> Result<ExitCode, Failure> {
@@ -25,6 +27,8 @@ pub fn run(global: &Global, command: &McpCommand, printer: &mut Printer) -> Resu
         McpCommand::Add(args) => add(global, args, printer)?,
         McpCommand::Remove { name, scope } => remove(global, name, *scope, printer)?,
         McpCommand::Get { name } => get(global, name, printer)?,
+        McpCommand::Login { name } => login(global, name, printer)?,
+        McpCommand::Logout { name } => logout(global, name, printer)?,
         McpCommand::Test { name, json } => return test(global, name, *json, printer),
     }
     Ok(Exit::Ok.into())
@@ -45,10 +49,19 @@ fn loaded(global: &Global, printer: &mut Printer) -> Result<(LoadInputs, LoadedC
 
 /// Servers that are used, as the client wants them.
 fn parts(inputs: &LoadInputs, config: &LoadedConfig, only: Option<&str>) -> Result<ManagerParts, Failure> {
+    parts_with(inputs, config, only, &Credentials::load(inputs)?)
+}
+
+fn parts_with(
+    inputs: &LoadInputs,
+    config: &LoadedConfig,
+    only: Option<&str>,
+    credentials: &Credentials,
+) -> Result<ManagerParts, Failure> {
     let settings = config.settings();
     let wanted = settings.enabled_servers().filter(|server| only.is_none_or(|name| server.name == name));
     let servers: Vec<ServerConfig> =
-        wanted.map(|server| mcp::server_config(server, &inputs.environment)).collect();
+        wanted.map(|server| mcp::server_config(server, &inputs.environment, credentials)).collect();
     let mut parts = ManagerParts::new(servers, mcp::spawner(settings, inputs)?);
     parts.data = data_dir(inputs).ok().map(|data| data.join("mcp"));
     parts.roots = vec![inputs.workspace_root.clone()];
@@ -191,7 +204,7 @@ fn remove(global: &Global, name: &str, scope: McpScope, printer: &mut Printer) -
 }
 
 /// The server of that name, or what there is instead.
-fn known<'a>(config: &'a LoadedConfig, name: &str) -> Result<&'a hanzo_config::McpServer, Failure> {
+fn known<'a>(config: &'a LoadedConfig, name: &str) -> Result<&'a McpServer, Failure> {
     let servers = &config.settings().mcp_servers;
     servers.get(name).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();
@@ -209,6 +222,75 @@ fn get(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure
     let server = known(&config, name)?;
     // Secrets are written as they stand in the file, or masked.
     printer.json(server)
+}
+
+/// The address of a server to which a token can be sent.
+fn address(server: &McpServer) -> Result<&str, Failure> {
+    let (Transport::Http { url, headers }
+    | Transport::Sse { url, headers }
+    | Transport::WebSocket { url, headers }) = &server.transport
+    else {
+        let text = format!(
+            "`{}` is a program, to which no token is sent\n\nhint: give it a variable, as with `hanzo-dev mcp add --env`",
+            server.name
+        );
+        return Err(Failure::message(Exit::BadInput, text));
+    };
+    if headers.keys().any(|name| name.eq_ignore_ascii_case(mcp::AUTHORIZATION)) {
+        let text = format!(
+            "the settings of `{}` say what to send as `{}`\n\nhint: take that out of its `headers` first",
+            server.name,
+            mcp::AUTHORIZATION
+        );
+        return Err(Failure::message(Exit::BadInput, text));
+    }
+    Ok(url.expanded())
+}
+
+fn login(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure> {
+    let (inputs, config) = loaded(global, printer)?;
+    let server = known(&config, name)?;
+    let url = address(server)?;
+    if config.settings().credentials_store == CredentialsStore::Os {
+        let text = "`credentials_store` is `os`, and this build keeps credentials in a file only\n\nhint: set it to `file`";
+        return Err(Failure::message(Exit::Config, text));
+    }
+    let token = secret::read(&format!("Token for `{name}` at {url}"))?;
+    let credentials = Credentials::load(&inputs)?.with_mcp_token(name, url, &token);
+    let mut parts = parts_with(&inputs, &config, Some(name), &credentials)?;
+    // What the server says is remembered once the token is.
+    parts.data = None;
+    let status = block_on(async move {
+        let manager = Manager::start(parts);
+        manager.settled().await;
+        let status = manager.status().pop();
+        manager.shutdown().await;
+        Ok(status)
+    })?;
+    if status.as_ref().is_some_and(|status| status.wants_login) {
+        let text = format!("`{name}` does not accept this token; it is not kept");
+        return Err(Failure::message(Exit::Auth, text));
+    }
+    let file = credentials::keep_mcp_token(&inputs, name, url, &token)?;
+    printer.note(&format!("the token for `{name}` is kept in {}", file.display()));
+    if let Some(status) = status {
+        printer.line(&summary(&status, true))?;
+    }
+    Ok(())
+}
+
+fn logout(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure> {
+    // The server may be gone from the settings.
+    let inputs = settings::inputs(global, Assume::Remembered)?;
+    let said = if credentials::forget_mcp_token(&inputs, name)? {
+        format!(
+            "the token for `{name}` is forgotten here; it stays valid until you revoke it where you got it"
+        )
+    } else {
+        format!("no token is kept for `{name}`")
+    };
+    printer.note(&said);
+    Ok(())
 }
 
 fn test(global: &Global, name: &str, as_json: bool, printer: &mut Printer) -> Result<ExitCode, Failure> {

@@ -28,11 +28,15 @@ use hanzo_protocol::tool::{Tool as _, ToolSet};
 use hanzo_sandbox::jail::{EnvPolicy, JailSite};
 use tokio::sync::watch;
 
+use super::credentials::Credentials;
 use super::jail::LazyJail;
 use super::mcp_asks::Asks;
 use super::outside::OutsideSpawner;
 use crate::exit::{Exit, Failure};
 use crate::sandbox::{Overrides, jail_config};
+
+/// The header in which a server is shown a token.
+pub const AUTHORIZATION: &str = "Authorization";
 
 /// How many agents stand above a process. Servers are told, because a server may be this program.
 const DEPTH: &str = "HANZO_MCP_DEPTH";
@@ -98,8 +102,9 @@ impl Servers {
             return Ok(None);
         }
         // Those that are disabled are known too, to be switched on.
-        let configs: Vec<ServerConfig> =
-            settings.mcp_servers.values().map(|server| server_config(server, &inputs.environment)).collect();
+        let credentials = Credentials::load(inputs)?;
+        let config = |server| server_config(server, &inputs.environment, &credentials);
+        let configs: Vec<ServerConfig> = settings.mcp_servers.values().map(config).collect();
         let made_of: Vec<String> =
             configs.iter().map(|config| format!("{config:?} {}", config.fingerprint())).collect();
         let mut managers = self.managers();
@@ -189,14 +194,24 @@ pub fn spawner(settings: &Settings, inputs: &LoadInputs) -> Result<Arc<dyn Spawn
     Ok(Arc::new(LazyJail::new(site)))
 }
 
-/// A server of the settings as the client wants it.
-pub fn server_config(server: &McpServer, environment: &Environment) -> ServerConfig {
+/// A server of the settings as the client wants it, with the token that is kept for it where its settings have none.
+pub fn server_config(
+    server: &McpServer,
+    environment: &Environment,
+    credentials: &Credentials,
+) -> ServerConfig {
     let remote = |url: &hanzo_config::Template, headers: &indexmap::IndexMap<String, SecretTemplate>| {
         let secret =
             |(name, value): (&String, &SecretTemplate)| (name.clone(), SecretText::new(value.expose()));
+        let mut headers: Vec<_> = headers.iter().map(secret).collect();
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION))
+            && let Some(token) = credentials.mcp_token(&server.name, url.expanded())
+        {
+            headers.push((AUTHORIZATION.to_owned(), SecretText::new(format!("Bearer {token}"))));
+        }
         RemoteConfig {
             url: url.expanded().to_owned(),
-            headers: headers.iter().map(secret).collect(),
+            headers,
             reachable: if server.allow_private { Reachable::AlsoPrivate } else { Reachable::Public },
         }
     };

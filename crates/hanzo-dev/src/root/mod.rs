@@ -1,6 +1,7 @@
 //! The composition root: the one place that names the engine, the store, the providers, the tools and the sandbox together.
 
 mod browser;
+pub mod credentials;
 mod factory;
 mod hooks;
 mod jail;

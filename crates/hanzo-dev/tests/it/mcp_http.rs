@@ -1,6 +1,7 @@
 //! `hanzo-dev mcp --http` and `mcp --with-servers` as their owner and their clients see them.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -320,4 +321,54 @@ fn contexts_outlive_a_server_that_is_killed() {
     let values =
         world.files().into_iter().filter(|path| path.display().to_string().contains("default.values"));
     assert_eq!(values.count(), 2, "nothing is left behind");
+}
+
+/// A token is kept when the server takes it, for the address it was given for, where only the user can read it.
+#[test]
+fn a_token_is_kept_for_a_server_and_sent_nowhere_else() {
+    let there = World::new();
+    let site = Site::open(&there, &[]);
+    let world = World::new();
+    let settings = |url: &str, more: &str| {
+        world.user(&format!(
+            "[mcp_servers.s]\ntype = \"http\"\nurl = \"{url}\"\nallow_private = true\n{more}"
+        ));
+    };
+    settings(&site.address, "");
+    let refused = world.run(&["mcp", "test", "s"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`hanzo-dev mcp login s`"), "{refused:?}");
+    let login = |token: &str| world.run_with_input(&["mcp", "login", "s"], token);
+    let kept = || world.files().into_iter().find(|file| file.ends_with("credentials.json"));
+
+    let wrong = login("wrong-horse\n");
+    assert!(wrong.code == 41 && wrong.stderr.contains("does not accept"), "{wrong:?}");
+    assert_eq!((login("").code, login("two words").code), (42, 42));
+    assert_eq!(kept(), None);
+    let done = login(&format!("{TOKEN}\n"));
+    assert!(done.code == 0 && done.stdout.contains("connected"), "{done:?}");
+    assert!(!format!("{done:?}").contains(TOKEN), "{done:?}");
+    let file = kept().expect("it is kept");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    world.run(&["mcp", "test", "s"]).ok();
+    assert!(!world.run(&["mcp", "get", "s"]).ok().contains(TOKEN));
+
+    // The same name at another address, which is the same server by another name.
+    settings(&site.address.replace("127.0.0.1", "localhost"), "");
+    assert_eq!(world.run(&["mcp", "test", "s"]).code, 1, "it is not sent there");
+    settings(&site.address, "headers = { authorization = \"Bearer other\" }\n");
+    let said = login(TOKEN);
+    assert!(said.code == 42 && said.stderr.contains("settings of `s`"), "{said:?}");
+    assert_eq!(world.run(&["mcp", "test", "s"]).code, 1, "what the settings say goes first");
+    settings(&site.address, "");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let open = world.run(&["mcp", "test", "s"]);
+    assert!(open.code == 52 && open.stderr.contains("chmod 600"), "{open:?}");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    world.run(&["mcp", "test", "s"]).ok();
+    let gone = world.run(&["mcp", "logout", "s"]);
+    assert!(gone.code == 0 && gone.stderr.contains("forgotten"), "{gone:?}");
+    assert_eq!(world.run(&["mcp", "test", "s"]).code, 1);
+    assert!(world.run(&["mcp", "logout", "s"]).stderr.contains("no token is kept"));
+    world.user("[mcp_servers.p]\ncommand = \"true\"\n");
+    assert_eq!(world.run_with_input(&["mcp", "login", "p"], TOKEN).code, 42, "a program is sent no token");
 }

@@ -24,7 +24,7 @@ pub enum McpError {
     },
     /// It wants somebody to log in.
     #[error(
-        "the MCP server `{server}` wants a login: {reason}\n\nhint: give it a token in `headers`, such as `Authorization`"
+        "the MCP server `{server}` wants a login: {reason}\n\nhint: `hanzo-dev mcp login {server}` keeps a token for it, or give it `Authorization` in its `headers`"
     )]
     Login {
         /// The server.

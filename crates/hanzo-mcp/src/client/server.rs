@@ -64,6 +64,8 @@ pub struct ServerStatus {
     pub phase: Phase,
     /// Why it last failed.
     pub error: Option<String>,
+    /// Whether that is because it wants to know who is there.
+    pub wants_login: bool,
     /// How many tools, prompts and resources it has, once that is known, be it from the last run.
     pub counts: Option<(usize, usize, usize)>,
     /// The protocol version that was agreed on.
@@ -181,6 +183,8 @@ impl Server {
             transport: self.config.transport.kind(),
             phase: state.phase,
             error: state.error.clone(),
+            wants_login: state.error.is_some()
+                && matches!(&*self.link.borrow(), Link::Down(McpError::Login { .. }, _)),
             counts: listing.map(|list| (list.tools.len(), list.prompts.len(), list.resources.len())),
             protocol: listing.map(|list| list.protocol.clone()).filter(|text| !text.is_empty()),
             latency: state.latency,
