@@ -445,6 +445,9 @@ pub struct TurnStart {
     /// Images and documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The posture until the turn that this begins ends; the thread's own when absent. What joins a running turn has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posture: Option<Posture>,
 }
 
 /// What became of the user's input.
@@ -663,7 +666,12 @@ mod tests {
     #[test]
     fn a_request_is_a_method_and_its_parameters() {
         let id = ThreadId::new();
-        let request = Request::TurnStart(TurnStart { thread_id: id, text: "hi".into(), attachments: vec![] });
+        let request = Request::TurnStart(TurnStart {
+            thread_id: id,
+            text: "hi".into(),
+            attachments: vec![],
+            posture: None,
+        });
         assert_eq!(request.method(), "turn/start");
         let wire = serde_json::to_value(&request).unwrap();
         assert_eq!(wire, json!({"method": "turn/start", "params": {"threadId": id, "text": "hi"}}));

@@ -30,9 +30,6 @@ const HOST_ANSWERS: usize = 64;
 /// How often what the engine says is drawn at most. What the user types is drawn at once.
 const PACE: Duration = Duration::from_millis(25);
 
-/// How long the engine may take for what it is told at the end.
-const GOODBYE: Duration = Duration::from_secs(1);
-
 /// How many lines are written at once. Between two lots the keys have their turn, however much there is to write.
 const LINES_AT_ONCE: usize = 1_000;
 
@@ -97,10 +94,6 @@ pub async fn run(
     }
     face.carry_out(commands)?;
     let ended = face.watch(from_host, stop).await;
-    if let Some(request) = face.app.closing() {
-        // The process is about to end; an engine that does not answer must not hold it up.
-        let _ = tokio::time::timeout(GOODBYE, client.call(request)).await;
-    }
     ended?;
     face.end()
 }

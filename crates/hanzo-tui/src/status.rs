@@ -9,9 +9,10 @@ use crate::app::Figures;
 use crate::text;
 use crate::theme::Theme;
 
-/// The line.
+/// The line. `posture` is the one in force, which may be the running turn's.
 pub(crate) fn line(
     thread: &ThreadSummary,
+    posture: Posture,
     figures: &Figures,
     keys: Option<&str>,
     hint: &str,
@@ -24,7 +25,7 @@ pub(crate) fn line(
         parts.push((keys.to_owned(), theme.strong));
     }
     // How much the agent may do by itself comes first: it must be in sight at any width.
-    parts.push(match (thread.mode, thread.posture) {
+    parts.push(match (thread.mode, posture) {
         (Mode::Plan, _) => ("plan".to_owned(), theme.accent),
         (Mode::Goal, _) => ("goal".to_owned(), theme.accent),
         (Mode::Normal, Posture::Ask) => ("ask".to_owned(), Style::new()),

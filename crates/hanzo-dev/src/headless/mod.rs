@@ -218,7 +218,12 @@ impl Run<'_, '_> {
         events: &mut (impl futures_util::Stream<Item = Event> + Unpin),
     ) -> Result<Exit, Failure> {
         self.tally.begin_turn();
-        let start = TurnStart { thread_id: thread, text: prompt.text, attachments: prompt.attachments };
+        let start = TurnStart {
+            thread_id: thread,
+            text: prompt.text,
+            attachments: prompt.attachments,
+            posture: None,
+        };
         self.ask.call(Request::TurnStart(start)).await?;
         let mut stopped: Option<Exit> = None;
         let mut patience = Box::pin(tokio::time::sleep(Duration::MAX));

@@ -71,7 +71,7 @@ impl Inner {
                 return Err(refuse(EngineErrorKind::InvalidParams, message));
             }
             Dispatch::Turn { text, .. } => {
-                let input = Input { text, attachments: Vec::new() };
+                let input = Input::text(text);
                 return Ok(CommandOutcome::Turn(self.say(&handle, input, When::Afterwards).await?));
             }
             Dispatch::Act { action, arguments } => self.act(&handle, action, arguments.trim()).await?,

@@ -191,13 +191,13 @@ impl Inner {
             Request::TurnStart(turn) => {
                 let handle = self.handle(turn.thread_id)?;
                 let text = self.expand(&handle, turn.text).await?;
-                let input = Input { text, attachments: turn.attachments };
+                let input = Input { text, attachments: turn.attachments, posture: turn.posture };
                 Response::TurnStart(self.say(&handle, input, When::Afterwards).await?)
             }
             Request::TurnSteer(turn) => {
                 let handle = self.handle(turn.thread_id)?;
                 let text = self.expand(&handle, turn.text).await?;
-                let input = Input { text, attachments: turn.attachments };
+                let input = Input { text, attachments: turn.attachments, posture: None };
                 Response::TurnSteer(self.say(&handle, input, When::AtOnce).await?)
             }
             Request::TurnInterrupt(at) => {

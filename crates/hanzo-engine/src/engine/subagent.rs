@@ -104,7 +104,7 @@ impl Inner {
         let handle = self.begin(opening).await?;
         let _close = Close { inbox: handle.inbox.clone(), engine: self, id };
         let (report, ended) = oneshot::channel();
-        let input = Input { text: task, attachments: Vec::new() };
+        let input = Input::text(task);
         handle
             .ask(|reply| Command::Say { input, when: When::Afterwards, reply, report: Some(report) })
             .await?;

@@ -40,6 +40,7 @@ impl Thread {
     pub(crate) async fn run(&mut self, turn: TurnId, input: Input) -> Result<TurnEnd, ApiError> {
         self.turn = Turn {
             id: Some(turn),
+            posture: input.posture,
             spent_before: self.budget.spent(),
             taint: self.inherited_taint,
             ..Turn::default()
@@ -206,6 +207,7 @@ impl Thread {
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         self.journal.set_turn(None);
+        self.turn.posture = None;
         let turn_id = self.turn.id.take().unwrap_or_else(TurnId::new);
         self.journal.hub.emit(match &outcome {
             Ok(summary) => EventContent::TurnCompleted { turn_id, summary: summary.clone() },

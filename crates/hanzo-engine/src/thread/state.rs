@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hanzo_protocol::blob::BlobStore;
-use hanzo_protocol::engine::{Mode, ThreadOptions, ThreadSummary};
+use hanzo_protocol::engine::{Mode, Posture, ThreadOptions, ThreadSummary};
 use hanzo_protocol::ids::{ItemId, ThreadId, TurnId};
 use hanzo_protocol::item::{Item, ItemContent, Taint, Visibility};
 use hanzo_protocol::message::{
@@ -37,6 +37,15 @@ use crate::tokens::{Estimator, Size};
 pub(crate) struct Input {
     pub(crate) text: String,
     pub(crate) attachments: Vec<Attachment>,
+    /// The posture until the turn that it begins ends.
+    pub(crate) posture: Option<Posture>,
+}
+
+impl Input {
+    /// Words and nothing else.
+    pub(crate) fn text(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
 }
 
 /// Inputs that join the running turn.
@@ -95,6 +104,9 @@ pub(crate) struct Thread {
 #[derive(Default)]
 pub(crate) struct Turn {
     pub(super) id: Option<TurnId>,
+    /// The posture while it runs, where it is not the thread's. It is never stored: what was granted until a turn ends is not
+    /// granted to whoever goes on with the thread after a crash.
+    pub(super) posture: Option<Posture>,
     pub(super) steps: u64,
     pub(super) usage: Usage,
     pub(super) cost: Option<Cost>,
@@ -167,7 +179,7 @@ impl Thread {
             model: self.model.clone(),
             gate: GateStep {
                 mode: self.summary.mode,
-                posture: self.summary.posture,
+                posture: self.turn.posture.unwrap_or(self.summary.posture),
                 attendance: self.options.attendance,
                 caller: self.caller,
                 origin: CallOrigin::Agent,

@@ -392,12 +392,12 @@ impl Bench {
     }
 
     pub async fn say(&self, thread: ThreadId, text: &str) -> TurnStarted {
-        let turn = TurnStart { thread_id: thread, text: text.into(), attachments: Vec::new() };
+        let turn = TurnStart { thread_id: thread, text: text.into(), attachments: Vec::new(), posture: None };
         ask!(self.engine, TurnStart, turn).unwrap()
     }
 
     pub async fn steer(&self, thread: ThreadId, text: &str) -> TurnStarted {
-        let turn = TurnStart { thread_id: thread, text: text.into(), attachments: Vec::new() };
+        let turn = TurnStart { thread_id: thread, text: text.into(), attachments: Vec::new(), posture: None };
         ask!(self.engine, TurnSteer, turn).unwrap()
     }
 

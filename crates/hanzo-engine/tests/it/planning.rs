@@ -1,7 +1,7 @@
 //! Plan mode in a turn: a plan is proposed, accepted and carried out; a large task begins with one.
 
 use hanzo_protocol::engine::{
-    ApprovalAnswer, ApprovalRespond, Mode, Posture, ThreadConfigure, ThreadOptions,
+    ApprovalAnswer, ApprovalRespond, Mode, Posture, ThreadConfigure, ThreadOptions, TurnStart,
 };
 use hanzo_protocol::event::EventContent;
 use hanzo_protocol::item::ToolCallStatus;
@@ -84,6 +84,35 @@ async fn an_accepted_plan_ends_plan_mode_and_is_carried_out_in_a_window_that_clo
         let now = ask!(bench.engine, ThreadConfigure, nothing).unwrap();
         assert_eq!((now.mode, now.posture), (Mode::Normal, posture), "mode and posture are two things");
     }
+}
+
+/// It is not stored, so that after a crash nobody goes on with more than the user gave.
+#[tokio::test]
+async fn a_posture_for_one_turn_ends_with_it_and_is_nowhere_stored() {
+    let brain = Brain::saying(vec![
+        vec![call("1", "change", "{}"), stop(StopReason::ToolUse)],
+        done(),
+        vec![call("2", "change", r#"{"n":2}"#), stop(StopReason::ToolUse)],
+        done(),
+    ]);
+    let policy = hanzo_permissions::Policy {
+        mode: hanzo_permissions::Decision::Ask,
+        ..hanzo_permissions::Policy::default()
+    };
+    let bench = Setup { policy, ..Setup::new(brain) }.engine().await;
+    let thread = bench.thread_with(options(Mode::Normal, Posture::Ask)).await.id;
+    let mut watch = bench.watch(thread).await;
+    let posture = Some(Posture::Auto);
+    let turn = TurnStart { thread_id: thread, text: "Go".into(), attachments: Vec::new(), posture };
+    ask!(bench.engine, TurnStart, turn).unwrap();
+    watch.turn().await.1.unwrap();
+    assert_eq!(bench.calls(thread).await[0].status, ToolCallStatus::Completed, "nobody was asked");
+    let stored = bench.setup.store().await.thread(thread).await.unwrap().unwrap();
+    assert_eq!(stored.summary.posture, Posture::Ask);
+    bench.say(thread, "Again").await;
+    answer(&bench, &mut watch, ApprovalAnswer::Deny { reason: None }).await;
+    watch.turn().await.1.unwrap();
+    assert_eq!(bench.calls(thread).await[1].status, ToolCallStatus::Denied);
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ impl App {
         if self.dialogs.len() < before {
             self.uncovered();
         }
-        self.close_window(commands);
+        self.window = None;
         if let Some(id) = self.thread_id() {
             commands.push(Command::LookAround(id));
         }

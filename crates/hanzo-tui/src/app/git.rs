@@ -117,10 +117,7 @@ impl App {
             Job::Staged(afterwards) => {
                 self.commit = Some(Commit { afterwards, message: None });
                 let text = format!("{}\n\n{WRITE_MESSAGE}", block("diff", &printed));
-                self.say(
-                    Prompt { text, typed: "Write a commit message".to_owned(), attachments: Vec::new() },
-                    commands,
-                );
+                self.say(Prompt { text, ..Prompt::of("Write a commit message") }, commands);
             }
             Job::Commit(afterwards) => {
                 self.tell(NoticeLevel::Info, printed.trim());

@@ -321,7 +321,7 @@ impl App {
     /// Shift+Tab: ask → auto → plan.
     fn cycle(&mut self, commands: &mut Vec<Command>) {
         let Some(thread) = &self.thread else { return };
-        let (mode, posture, words) = match (thread.mode, thread.posture) {
+        let (mode, posture, words) = match (thread.mode, self.window.unwrap_or(thread.posture)) {
             (Mode::Plan, _) => (Mode::Normal, Posture::Ask, "ask: what no rule speaks of is asked"),
             (_, Posture::Ask) => (Mode::Normal, Posture::Auto, "auto: what no rule speaks of is allowed"),
             _ => (Mode::Plan, Posture::Ask, "plan: the agent looks and plans, and changes nothing"),
@@ -403,7 +403,8 @@ impl App {
         for output in self.shell_outputs.drain(..).rev() {
             text = format!("{output}\n\n{text}");
         }
-        let start = TurnStart { thread_id, text, attachments: prompt.attachments.clone() };
+        let posture = prompt.posture;
+        let start = TurnStart { thread_id, text, attachments: prompt.attachments.clone(), posture };
         if self.turn.is_some() {
             self.steering.push(prompt.typed.clone());
             commands.push(Command::Call(Asked::Steer(prompt), Request::TurnSteer(start)));

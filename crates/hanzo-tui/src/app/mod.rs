@@ -367,7 +367,7 @@ pub struct App {
     plan_changed: bool,
     plan_shown: bool,
     reasoning: Detail,
-    /// The posture to go back to when the approved plan is carried out.
+    /// The posture while an approved plan is carried out.
     window: Option<Posture>,
     commit: Option<git::Commit>,
     figures: Figures,
@@ -587,7 +587,10 @@ impl App {
     fn configure(&mut self, mode: Option<Mode>, posture: Option<Posture>, commands: &mut Vec<Command>) {
         let Some(thread) = &mut self.thread else { return };
         thread.mode = mode.unwrap_or(thread.mode);
-        thread.posture = posture.unwrap_or(thread.posture);
+        if let Some(posture) = posture {
+            thread.posture = posture;
+            self.window = None;
+        }
         let change = ThreadConfigure { thread_id: thread.id, model: None, mode, posture, effort: None };
         commands.push(Command::Call(Asked::Configure, Request::ThreadConfigure(change)));
     }

@@ -192,11 +192,11 @@ impl App {
         self.queue.clear();
         self.steering.clear();
         self.plan.clear();
-        self.close_window(commands);
+        self.window = None;
         self.figures = Figures { branch: self.figures.branch.take(), ..Figures::default() };
         self.thread = Some(thread);
         if let Some(text) = self.setup.prompt.take() {
-            self.say(Prompt { typed: text.clone(), text, attachments: Vec::new() }, commands);
+            self.say(Prompt::of(text), commands);
         }
     }
 

@@ -142,37 +142,13 @@ impl App {
         self.remark(format!("The theme is `{name}` from now on"));
     }
 
-    /// Leaves plan mode and has the plan carried out. With `auto` its calls need no consent until the turn is over; then the
-    /// posture is what it was.
+    /// Leaves plan mode and has the plan carried out. With `auto` its calls need no consent until the turn is over; the posture of the
+    /// thread stays what it is.
     pub(super) fn carry_out(&mut self, posture: Posture, commands: &mut Vec<Command>) {
-        let before = self.thread.as_ref().map(|thread| thread.posture).unwrap_or_default();
-        if posture == Posture::Auto && before == Posture::Ask {
-            self.window = Some(before);
-            self.configure(Some(Mode::Normal), Some(Posture::Auto), commands);
-        } else {
-            self.configure(Some(Mode::Normal), None, commands);
-        }
-        let prompt =
-            Prompt { text: CARRY_OUT.to_owned(), typed: CARRY_OUT.to_owned(), attachments: Vec::new() };
-        self.say(prompt, commands);
-    }
-
-    /// Gives the thread the posture back that it had before an approved plan was carried out.
-    pub(super) fn close_window(&mut self, commands: &mut Vec<Command>) {
-        if let Some(posture) = self.window.take() {
-            self.configure(None, Some(posture), commands);
-        }
-    }
-
-    /// What the engine is to be told when the face ends, however it does: what was granted until the turn ends is not
-    /// granted to whoever goes on with the thread.
-    pub fn closing(&mut self) -> Option<Request> {
-        let mut commands = Vec::new();
-        self.close_window(&mut commands);
-        commands.into_iter().find_map(|command| match command {
-            Command::Call(_, request) => Some(request),
-            _ => None,
-        })
+        let own = self.thread.as_ref().map(|thread| thread.posture).unwrap_or_default();
+        self.window = (posture == Posture::Auto && own == Posture::Ask).then_some(posture);
+        self.configure(Some(Mode::Normal), None, commands);
+        self.say(Prompt { posture: self.window, ..Prompt::of(CARRY_OUT) }, commands);
     }
 
     /// The keys, for `?`.

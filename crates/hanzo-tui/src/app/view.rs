@@ -254,6 +254,8 @@ impl App {
         }
         let Some(thread) = &self.thread else { return vec![status::said("…", theme.dim, width, theme)] };
         let hint = if self.is_busy() || !self.dialogs.is_empty() { String::new() } else { self.hint_keys() };
-        vec![status::line(thread, &self.figures, self.composer.mode_word().as_deref(), &hint, width, theme)]
+        let posture = self.window.unwrap_or(thread.posture);
+        let keys = self.composer.mode_word();
+        vec![status::line(thread, posture, &self.figures, keys.as_deref(), &hint, width, theme)]
     }
 }

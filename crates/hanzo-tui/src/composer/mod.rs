@@ -4,6 +4,7 @@ mod history;
 
 use std::time::Duration;
 
+use hanzo_protocol::engine::Posture;
 use hanzo_protocol::message::Attachment;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -27,6 +28,16 @@ pub struct Prompt {
     pub attachments: Vec<Attachment>,
     /// The text as it was typed, for the history and for showing it while it waits.
     pub typed: String,
+    /// The posture until the turn that it begins ends.
+    pub posture: Option<Posture>,
+}
+
+impl Prompt {
+    /// Words that are sent as they are shown.
+    pub fn of(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { typed: text.clone(), text, ..Self::default() }
+    }
 }
 
 /// What a chip stands for.
@@ -168,7 +179,7 @@ impl Composer {
     /// Takes what is written, to be sent.
     pub fn take(&mut self) -> Prompt {
         let typed = self.editor.text();
-        let mut prompt = Prompt { text: typed.clone(), attachments: Vec::new(), typed: typed.clone() };
+        let mut prompt = Prompt::of(typed.clone());
         for (label, held) in self.chips.drain(..) {
             if !typed.contains(&label) {
                 continue;
