@@ -26,6 +26,7 @@ use hanzo_protocol::ids::ThreadId;
 use hanzo_protocol::spawn::Spawner;
 use hanzo_protocol::tool::{Tool as _, ToolSet};
 use hanzo_sandbox::jail::{EnvPolicy, JailSite};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::credentials::Credentials;
@@ -389,6 +390,11 @@ impl Others for Served {
             listed.map(resource).collect::<Vec<_>>()
         };
         manager.names().into_iter().flat_map(of).collect()
+    }
+
+    fn report(&self) -> Value {
+        let none = || json!({"configured": [], "connected": []});
+        self.servers.resources(&self.workspace).map_or_else(none, |Resources(manager)| manager.report())
     }
 
     fn resource_call(&self, resource: &OtherResource) -> Option<MethodCall> {

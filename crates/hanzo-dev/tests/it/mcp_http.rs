@@ -1,6 +1,6 @@
 //! `hanzo-dev mcp --http` and `mcp --with-servers` as their owner and their clients see them.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -64,6 +64,20 @@ impl Site {
     fn socket(&self) -> Options {
         let address = self.address.replace("http", "ws").replace("127.0.0.1", "localhost");
         Options::new(address).authority(pem("ca.pem"))
+    }
+
+    /// What is at a path: the status and the body.
+    fn get(&self, token: &str, path: &str) -> (String, String) {
+        let host = self.address.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let mut stream = std::net::TcpStream::connect(host).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
     }
 
     /// One call by HTTP: the status and what was answered. `None` without curl.
@@ -371,4 +385,22 @@ fn a_token_is_kept_for_a_server_and_sent_nowhere_else() {
     assert!(world.run(&["mcp", "logout", "s"]).stderr.contains("no token is kept"));
     world.user("[mcp_servers.p]\ncommand = \"true\"\n");
     assert_eq!(world.run_with_input(&["mcp", "login", "p"], TOKEN).code, 42, "a program is sent no token");
+}
+
+#[test]
+fn programs_are_told_which_servers_are_configured_and_connected() {
+    let world = World::new();
+    world.write("project/server.sh", GROWING);
+    world.user("[mcp_servers.s]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n[mcp_servers.gone]\ncommand = \"/nonexistent\"\n");
+    let site = Site::open(&world, &["--with-servers"]);
+    assert_eq!(site.get("wrong-horse", "/api/mcp/servers").0, "401");
+    let (status, body) = site.get(TOKEN, "/api/mcp/servers");
+    let report: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{status} {body}"));
+    let configured = json!([{"name": "s", "transport": "stdio"}, {"name": "gone", "transport": "stdio"}]);
+    assert_eq!(report["configured"], configured);
+    let connected = json!([{"name": "s", "tools_count": 1, "tools": ["grow"], "connected": true}]);
+    assert_eq!(report["connected"], connected);
+    let alone = Site::open(&world, &[]);
+    let (status, body) = alone.get(TOKEN, "/api/mcp/servers");
+    assert!(status == "404" && body.contains("--with-servers"), "{status} {body}");
 }

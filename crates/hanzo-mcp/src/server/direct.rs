@@ -13,15 +13,22 @@ use rmcp::model::{
     JsonObject, JsonRpcVersion2_0, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What comes of a call.
 pub type Answer = Result<CallToolResult, ErrorData>;
 
-/// A server that can answer calls without the SDK's help.
+/// A server that can answer without the SDK's help.
 pub trait Direct {
     /// Begins a call, unless there is something about it that only the SDK knows; then it is given back.
     fn directly(&self, call: PlainCall) -> Result<BoxFuture<'static, Answer>, Box<PlainCall>> {
         Err(Box::new(call))
+    }
+
+    /// What is known about the servers of others that are served along, as programs ask for it by HTTP: `{configured, connected}`.
+    /// `None` when none are served.
+    fn others(&self) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(std::future::ready(None))
     }
 }
 

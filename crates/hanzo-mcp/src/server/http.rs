@@ -1,5 +1,5 @@
-//! The server over HTTP: Streamable HTTP at `/mcp`, WebSockets at `/mcp` and `/mcp/ws`. [`router`] is for the daemon to mount;
-//! [`serve`] serves it alone.
+//! The server over HTTP: Streamable HTTP at `/mcp`, WebSockets at `/mcp` and `/mcp/ws`, and at `/api/mcp/servers` what is known about
+//! the servers that are served along. [`router`] is for the daemon to mount; [`serve`] serves it alone.
 //!
 //! Who may come in is decided at the door ([`HttpOptions`]) and before anything else.
 
@@ -14,7 +14,7 @@ use axum::extract::{ConnectInfo, FromRequestParts as _, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::any;
+use axum::routing::{any, get};
 use axum::serve::ListenerExt as _;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -38,6 +38,9 @@ pub use crate::rate::{ParseRateError, Rate};
 
 /// How many refusals of a WebSocket's requests wait to be written before its requests do.
 const REFUSALS: usize = 16;
+
+/// What whoever asks for other servers is told where there are none.
+const NO_OTHERS: &str = "no other servers are served here\n\nhint: start it with `--with-servers`\n";
 
 /// An address that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +122,18 @@ where
     let sessions = Arc::new(LocalSessionManager::default());
     let make = connect.clone();
     let service = StreamableHttpService::new(move || Ok(make()), sessions, config);
+    let asked = connect.clone();
+    let others = move || {
+        let server = asked();
+        async move {
+            match server.others().await {
+                Some(report) => {
+                    ([(header::CONTENT_TYPE, "application/json")], report.to_string()).into_response()
+                }
+                None => (StatusCode::NOT_FOUND, NO_OTHERS).into_response(),
+            }
+        }
+    };
     let guarded = Arc::clone(&door);
     let ends = end.clone();
     let sockets =
@@ -144,6 +159,7 @@ where
     Router::new()
         .route("/mcp", any(socket_or_http))
         .route("/mcp/ws", any(sockets))
+        .route("/api/mcp/servers", get(others))
         .layer(middleware::from_fn_with_state(door, guard))
 }
 

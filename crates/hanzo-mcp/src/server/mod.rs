@@ -205,6 +205,15 @@ impl Direct for Server {
         let running = calls::call_directly(Arc::clone(thread), engine, wanted, known, token);
         Ok(Box::pin(async move { listing::result(running.await?) }))
     }
+
+    fn others(&self) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(async move {
+            let others = self.shared.options.others.as_ref()?;
+            // They are started by whoever asks first. What cannot be listed is reported as it is.
+            let _ = self.shared.stateless.list(ListKind::Tools).await;
+            Some(others.report())
+        })
+    }
 }
 
 impl ServerHandler for Server {

@@ -6,6 +6,7 @@ use std::fmt;
 use hanzo_protocol::engine::ListKind;
 use rmcp::ErrorData;
 use rmcp::model::Resource;
+use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
 
 use super::calls::failed;
@@ -45,6 +46,9 @@ impl OtherResource {
 pub trait Others: fmt::Debug + Send + Sync {
     /// The resources they list now.
     fn resources(&self) -> Vec<OtherResource>;
+
+    /// Which there are and which are connected: `{configured, connected}`.
+    fn report(&self) -> Value;
 
     /// The call that reads one of them.
     fn resource_call(&self, resource: &OtherResource) -> Option<MethodCall>;
