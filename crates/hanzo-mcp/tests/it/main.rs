@@ -13,4 +13,5 @@ mod server_framing;
 mod server_hip10;
 mod server_http;
 mod server_news;
+mod server_others;
 mod vectors;

@@ -58,6 +58,23 @@ impl FakeEngine {
         self.events.send_modify(|events| events.push(event));
     }
 
+    /// Asks for consent; the answer.
+    async fn consent(&self, call: &ToolCallRequest, item_id: ItemId) -> String {
+        let approval_id = ApprovalId::new();
+        let (answer, answered) = oneshot::channel();
+        self.approvals.lock().unwrap().insert(approval_id, answer);
+        let approval = Approval {
+            approval_id,
+            item_id,
+            tool: "fs.rm".into(),
+            summary: "delete everything".into(),
+            reason: "no rule speaks of it".into(),
+            scopes: vec!["Edit(a)".into()],
+        };
+        self.emit(call.thread_id, EventContent::ApprovalRequested { approval });
+        answered.await.unwrap().to_string()
+    }
+
     async fn tool(&self, call: ToolCallRequest) -> ToolResult {
         let item = call.item_id.unwrap_or_else(ItemId::new);
         match call.tool.as_str() {
@@ -82,20 +99,10 @@ impl FakeEngine {
                 }
                 ToolResult::success("one\ntwo\n")
             }
-            "careful" => {
-                let approval_id = ApprovalId::new();
-                let (answer, answered) = oneshot::channel();
-                self.approvals.lock().unwrap().insert(approval_id, answer);
-                let approval = Approval {
-                    approval_id,
-                    item_id: item,
-                    tool: "fs.rm".into(),
-                    summary: "delete everything".into(),
-                    reason: "no rule speaks of it".into(),
-                    scopes: vec!["Edit(a)".into()],
-                };
-                self.emit(call.thread_id, EventContent::ApprovalRequested { approval });
-                ToolResult::success(answered.await.unwrap().to_string())
+            "careful" => ToolResult::success(self.consent(&call, item).await),
+            "mcp__s__resources/read" | "mcp__s__prompts/get" => {
+                let text = format!("{} {}", call.arguments, self.consent(&call, item).await);
+                ToolResult::success(text.clone()).with_envelope(json!({"ok": true, "data": {"text": text}, "meta": {}}))
             }
             "agent" => ToolResult::success(format!("{} did: {}", call.arguments["agent"], call.arguments["task"])),
             "fs" if call.arguments["action"] == "read" => match call.arguments["path"].as_str() {
