@@ -308,6 +308,20 @@ pub struct McpServerInfo {
     pub latency_ms: Option<u64>,
 }
 
+impl McpServerInfo {
+    /// How much it has, in words, once that is known.
+    pub fn counts(&self) -> Option<String> {
+        let counted = |count: Option<usize>, what: &str| {
+            let count = count.unwrap_or_default();
+            format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+        };
+        let tools = counted(Some(self.tools_count?), "tool");
+        let (prompts, resources) =
+            (counted(self.prompts_count, "prompt"), counted(self.resources_count, "resource"));
+        Some(format!("{tools}, {prompts}, {resources}"))
+    }
+}
+
 /// How an MCP server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -119,9 +119,7 @@ fn summary(status: &ServerStatus, tried: bool) -> String {
         _ if tried => "does not answer yet".to_owned(),
         _ => "not tried".to_owned(),
     };
-    let counts = status.counts.map(|(tools, prompts, resources)| {
-        format!("  {tools} tools, {prompts} prompts, {resources} resources")
-    });
+    let counts = mcp::info(status.clone()).counts().map(|counts| format!("  {counts}"));
     let latency = status.latency.map(|took| format!("  {} ms", took.as_millis()));
     let protocol = status.protocol.as_ref().map(|version| format!("  protocol {version}"));
     let more: Vec<String> = [counts, protocol, latency].into_iter().flatten().collect();

@@ -148,7 +148,7 @@ fn mcp_servers_are_listed_switched_and_reconnected_and_their_prompts_and_resourc
             there
         });
     };
-    open("❯ notes  connected · 1 tools · 1 prompts · 1 resources");
+    open("❯ notes  connected · 1 tool · 1 prompt · 1 resource");
     tmux.wait_for("`/nonexistent/server`");
     tmux.wait_for("spare  disabled");
     assert_eq!(starts(), 1, "what is disabled is not started");
@@ -156,7 +156,7 @@ fn mcp_servers_are_listed_switched_and_reconnected_and_their_prompts_and_resourc
     tmux.wait_for("MCP server notes");
     tmux.key("Down");
     tmux.key("Enter");
-    tmux.wait_for("notes (stdio): connected, 1 tools, 1 prompts, 1 resources");
+    tmux.wait_for("notes (stdio): connected, 1 tool, 1 prompt, 1 resource");
     assert_eq!(starts(), 2, "it was started anew");
 
     open("❯ notes  connected");

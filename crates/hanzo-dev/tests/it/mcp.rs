@@ -69,7 +69,7 @@ fn a_server_is_added_tried_used_in_the_jail_and_removed() {
     let shown = world.run(&["mcp", "get", "around"]).json();
     assert_eq!(shown["command"], "sh");
     let listed = world.run(&["mcp", "list"]).ok();
-    assert!(listed.contains("around  stdio  connected  1 tools"), "{listed}");
+    assert!(listed.contains("around  stdio  connected  1 tool,"), "{listed}");
 
     // Its list is known from the trial, so the first request offers the tool.
     let environment = [("PASSED", "1"), ("SECRET_CANARY", "1")];

@@ -197,13 +197,8 @@ fn server_line(server: &McpServerInfo) -> String {
         McpServerStatus::Disabled => "disabled",
     };
     let mut text = format!("- `{}` ({}): {status}", server.name, server.transport);
-    if let Some(tools) = server.tools_count {
-        let _ = write!(
-            text,
-            ", {tools} tools, {} prompts, {} resources",
-            server.prompts_count.unwrap_or_default(),
-            server.resources_count.unwrap_or_default()
-        );
+    if let Some(counts) = server.counts() {
+        let _ = write!(text, ", {counts}");
     }
     if let Some(latency) = server.latency_ms {
         let _ = write!(text, ", {latency} ms");

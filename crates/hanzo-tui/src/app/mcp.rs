@@ -25,13 +25,15 @@ pub(crate) struct Server {
 
 impl Server {
     fn detail(&self) -> String {
-        let count = |count: Option<u64>, word: &str| count.map(|count| format!("{count} {word}"));
+        let count = |count: Option<u64>, word: &str| {
+            count.map(|count| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        };
         let parts = [
             Some(self.status.clone()),
-            count(self.tools_count, "tools"),
-            count(self.prompts_count.filter(|count| *count > 0), "prompts"),
-            count(self.resources_count.filter(|count| *count > 0), "resources"),
-            count(self.latency_ms, "ms"),
+            count(self.tools_count, "tool"),
+            count(self.prompts_count.filter(|count| *count > 0), "prompt"),
+            count(self.resources_count.filter(|count| *count > 0), "resource"),
+            self.latency_ms.map(|took| format!("{took} ms")),
             self.error.as_deref().map(text::one_line),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

@@ -124,7 +124,7 @@ fn what_is_typed_in_keeps_the_composer() {
 fn servers_are_listed_with_how_they_are_and_one_can_be_reconnected_or_switched() {
     let mut stage = opened("/mcp");
     let screen = stage.screen();
-    assert!(screen.contains("❯ docs  connected · 3 tools · 1 prompts · 12 ms"), "{screen}");
+    assert!(screen.contains("❯ docs  connected · 3 tools · 1 prompt · 12 ms"), "{screen}");
     assert!(screen.contains("cloud  failed · cannot connect: refused"), "{screen}");
     stage.take_wanted();
     stage.keys("<Down><CR>");
