@@ -286,7 +286,7 @@ impl ServerHandler for Server {
         let arguments = arguments.and_then(Value::as_str).unwrap_or_default().to_owned();
         // Not as a command: those the engine expands past the gate, as the user's own words.
         if let Some(call) = others::prompt(connection, &request.name, &arguments).await? {
-            let wanted = Wanted::method(call.map_err(|reason| ErrorData::invalid_params(reason, None))?);
+            let wanted = Wanted::method(call);
             let again = Again::of(request.request_state, request.input_responses);
             return Ok(match Box::pin(self.run(connection, wanted, again, &context)).await? {
                 Driven::Asked(asked) => GetPromptResponse::InputRequired(asked),

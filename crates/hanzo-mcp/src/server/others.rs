@@ -86,16 +86,21 @@ pub(super) async fn find(
     look_twice(connection, look).await
 }
 
-/// The call that gets the prompt whose command is `command`; `None` when it is one of ours, or none.
+/// The call that gets the prompt whose command is `command`; `None` when it is not one of theirs. What is called like one of theirs and
+/// is not known is an error: the engine might know it, and would give it past the gate.
 pub(super) async fn prompt(
     connection: &Connection,
     command: &str,
     typed: &str,
-) -> Result<Option<Result<MethodCall, String>>, ErrorData> {
-    if !command.starts_with(COMMAND) {
+) -> Result<Option<MethodCall>, ErrorData> {
+    if connection.others().is_none() || !command.starts_with(COMMAND) {
         return Ok(None);
     }
-    look_twice(connection, |others| others.prompt_call(command, typed)).await
+    let wrong = |reason: String| ErrorData::invalid_params(reason, None);
+    match look_twice(connection, |others| others.prompt_call(command, typed)).await? {
+        Some(call) => call.map(Some).map_err(wrong),
+        None => Err(wrong(format!("there is no prompt `{command}`"))),
+    }
 }
 
 /// Looks for something among what others have, and once more when they have been asked what that is: a client may know it from an

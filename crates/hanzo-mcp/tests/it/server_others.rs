@@ -112,4 +112,9 @@ async fn what_is_listed_is_read_and_nothing_else() {
         let answer = client.ask("resources/read", json!({ "uri": missing })).await;
         assert_eq!(answer["error"]["code"], -32_002, "{answer}");
     }
+    // This engine would expand anything.
+    let ours = client.ask("prompts/get", json!({"name": "review"})).await;
+    assert!(ours["result"]["messages"].is_array(), "{ours}");
+    let gone = client.ask("prompts/get", json!({"name": "mcp__t__gone"})).await;
+    assert_eq!(gone["error"]["code"], -32602, "{gone}");
 }
