@@ -13,39 +13,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hanzo_protocol::BoxFuture;
-use hanzo_protocol::blob::{BlobError, BlobStore};
 use hanzo_protocol::ids::{ThreadId, TraceId};
-use hanzo_protocol::primitives::ContentHash;
-use hanzo_protocol::spawn::{Confinement, Process, SpawnError, SpawnRequest, Spawner};
 use hanzo_protocol::tool::{ToolContext, ToolSet};
 use hanzo_sandbox::SandboxConfig;
 use hanzo_sandbox::paths::Workspace;
+use hanzo_testkit::Nothing;
 use hanzo_tools::{Host, Selection, ToolOptions, toolset};
 use serde_json::{Value, json};
-
-struct Nothing;
-
-impl BlobStore for Nothing {
-    fn put<'a>(&'a self, content: &'a [u8]) -> BoxFuture<'a, Result<ContentHash, BlobError>> {
-        let hash = ContentHash::of(content);
-        Box::pin(async move { Ok(hash) })
-    }
-
-    fn get<'a>(&'a self, _: &'a ContentHash) -> BoxFuture<'a, Result<Option<Vec<u8>>, BlobError>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
-impl Spawner for Nothing {
-    fn confinement(&self) -> Confinement {
-        Confinement { level: "none".into(), writable: Vec::new(), network: false, tmp: None }
-    }
-
-    fn spawn(&self, _: SpawnRequest) -> BoxFuture<'_, Result<Box<dyn Process>, SpawnError>> {
-        Box::pin(async { Err(SpawnError::Confinement("not here".into())) })
-    }
-}
 
 struct Stage {
     tools: ToolSet,

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hanzo_config::{CredentialsStore, LoadInputs, LoadedConfig, McpServer, Tier, Transport, settings_files};
+use hanzo_config::{
+    CredentialsStore, LoadInputs, LoadedConfig, McpServer, Template, Tier, Transport, settings_files,
+};
 use hanzo_mcp::client::{Manager, ManagerParts, Phase, ServerConfig, ServerStatus};
 use serde_json::{Value, json};
 
@@ -223,7 +225,7 @@ fn get(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure
 }
 
 /// The address of a server to which a token can be sent.
-fn address(server: &McpServer) -> Result<&str, Failure> {
+fn address(server: &McpServer) -> Result<&Template, Failure> {
     let (Transport::Http { url, headers }
     | Transport::Sse { url, headers }
     | Transport::WebSocket { url, headers }) = &server.transport
@@ -242,18 +244,20 @@ fn address(server: &McpServer) -> Result<&str, Failure> {
         );
         return Err(Failure::message(Exit::BadInput, text));
     }
-    Ok(url.expanded())
+    Ok(url)
 }
 
 fn login(global: &Global, name: &str, printer: &mut Printer) -> Result<(), Failure> {
     let (inputs, config) = loaded(global, printer)?;
     let server = known(&config, name)?;
-    let url = address(server)?;
+    let address = address(server)?;
+    let url = address.expanded();
     if config.settings().credentials_store == CredentialsStore::Os {
         let text = "`credentials_store` is `os`, and this build keeps credentials in a file only\n\nhint: set it to `file`";
         return Err(Failure::message(Exit::Config, text));
     }
-    let token = secret::read(&format!("Token for `{name}` at {url}"))?;
+    // As it stands in the settings: what a variable in it stands for may be a secret of its own.
+    let token = secret::read(&format!("Token for `{name}` at {}", address.raw()))?;
     let credentials = Credentials::load(&inputs)?.with_mcp_token(name, url, &token);
     let mut parts = parts_with(&inputs, &config, Some(name), &credentials)?;
     // What the server says is remembered once the token is.
