@@ -178,13 +178,17 @@ impl<'a> Applier<'a> {
         let is_free = |place: &Stretch| {
             placed.iter().all(|(earlier, _)| place.end <= earlier.begin || place.begin >= earlier.end)
         };
-        // A unified diff that is off by some lines may mean a place on either side; the other grammar only goes forward.
-        let places: Vec<Stretch> = match hunk.stated {
-            Some(_) => self.places(&old, 0).into_iter().filter(is_free).collect(),
-            None => self.places(&old, from),
-        };
+        // A unified diff that is off by some lines may mean a place on either side; the other grammar only goes forward. A place that
+        // an earlier hunk has counts as well: that it is taken does not make the other one the right one.
+        let places = self.places(&old, if hunk.stated.is_some() { 0 } else { from });
         match places.as_slice() {
             [] => Err(self.not_found(&old, &which)),
+            [only] if !is_free(only) => Err(PatchError::NotFound {
+                what: format!(
+                    "the lines of {which} are only at line {}, which an earlier hunk changes",
+                    self.number_of(only.begin)
+                ),
+            }),
             [only] if only.begin >= from => Ok(*only),
             [_] => Err(PatchError::NotFound {
                 what: format!("the lines of {which} are before those of an earlier one"),

@@ -185,6 +185,21 @@ fn a_line_that_ends_the_file_is_another_than_one_that_goes_on() {
     assert_eq!(moved.as_deref(), Ok("new\nlong line of text\na\na\nlong line of text"), "{patch}");
 }
 
+/// The second hunk's lines are where the first one's are, and once more; that the first place is taken says nothing about the second.
+#[test]
+fn a_place_is_not_the_right_one_because_the_other_is_taken() {
+    let old = "a\na\n\nü\na\na\nb\na\nb\na\nb\nb\n\nü\n\nü\n";
+    let new = "a\n\nü\na\na\nb\na\nb\na\nb\nb\n\nü\n\nü\nnew\n";
+    let base = "a\na\n\nü\na\na\nb\na\nb\na\nb\nb\n\nü\nü\n";
+    let patch = diff(old, new, 2);
+    assert_eq!(by_git(base, &patch), None, "{patch}");
+    let refused = by_us(base, &patch).unwrap_err();
+    assert!(refused.contains("are there 2 times"), "{refused}");
+    // Nothing but the taken place is left.
+    let refused = by_us("a\na\n\nü\nb\n", &patch).unwrap_err();
+    assert!(refused.contains("which an earlier hunk changes"), "{refused}");
+}
+
 #[test]
 fn gnu_patch_takes_our_diffs() {
     let (old, new) = ("one\ntwo\nthree", "1\ntwo\n3\nfour");
